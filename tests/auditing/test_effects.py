@@ -275,10 +275,15 @@ def test_regressions_speak_of_the_target_and_count_only_with_a_tolerance():
     rows = plain.effects.set_index("recorded")[["people", "lower", "higher", "change"]].to_dict("index")
     women = int((X["sex"] == "F").sum())
     assert rows["F"] == {"people": women, "lower": 0, "higher": women, "change": pytest.approx(1.0)}
-    assert rows["M"] == {"people": 80 - women, "lower": 80 - women, "higher": 0, "change": pytest.approx(-1.0)}
+    assert rows["M"] == {
+        "people": 80 - women,
+        "lower": 80 - women,
+        "higher": 0,
+        "change": pytest.approx(-1.0),
+    }
     assert plain.sensitive.shift == pytest.approx((1.0, 1.0))
     assert plain.headline.sentence.startswith(
-        "If only sex were recorded differently, the predicted skill would change by up to 1 on average over 80 people"
+        "If only sex were recorded differently, the predicted skill would change by up to 1.000 on average over 80 people"
     )
     assert lw.audit(pay, X, X["skill"], sensitive_features=["sex"], tolerance=0.5).changed.count == 80
 

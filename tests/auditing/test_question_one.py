@@ -54,7 +54,12 @@ def table(kind: str):
         X.loc[rng.choice(N, 7, replace=False), "skill"] = np.nan
         return X, y, ["sex", "race"], 1
     if kind == "one-hot columns":
-        return pd.get_dummies(X, columns=["race"], dtype=int).drop(columns="sex"), y, ["race_a", "race_b", "race_c"], 1
+        return (
+            pd.get_dummies(X, columns=["race"], dtype=int).drop(columns="sex"),
+            y,
+            ["race_a", "race_b", "race_c"],
+            1,
+        )
     if kind == "numeric sensitive":
         return X.assign(age=rng.integers(20, 28, N)).drop(columns=["race"]), y, ["age", "sex"], 1
     if kind == "string labels":
@@ -77,7 +82,6 @@ def fitted(model: str, X: pd.DataFrame, y: np.ndarray, kind: str):
     numbers = [name for name in use if name not in words]
     learned = X.assign(race=X["race"].replace({"d": "c"})) if kind == "unseen categories" else X
     regression = kind == "regression"
-    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder="drop")
 
     def matrix(frame: pd.DataFrame) -> np.ndarray:
         plain = [frame[name].fillna(0.0).to_numpy(dtype=float) for name in numbers]
@@ -106,13 +110,10 @@ def fitted(model: str, X: pd.DataFrame, y: np.ndarray, kind: str):
             ).fit(seen, y)
         return made, typed, made.predict
     if model == "pipeline":
-        rest = make_column_transformer(
-            (OneHotEncoder(handle_unknown="ignore"), words), (_Filled(), numbers)
-        )
+        rest = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), (_Filled(), numbers))
         made = make_pipeline(rest, LinearRegression() if regression else LogisticRegression(max_iter=500))
         made.fit(learned[use], y)
         return made, X, lambda frame: made.predict(frame[use])
-    del encode
     inner = (LinearRegression() if regression else LogisticRegression(max_iter=500)).fit(matrix(learned), y)
     if regression:
         return (
@@ -129,7 +130,9 @@ def fitted(model: str, X: pd.DataFrame, y: np.ndarray, kind: str):
         torch = pytest.importorskip("torch")
         layer = torch.nn.Linear(matrix(X).shape[1], len(classes)).double()
         weights = inner.coef_ if len(classes) > 2 else np.vstack([-inner.coef_ / 2, inner.coef_ / 2])
-        bias = inner.intercept_ if len(classes) > 2 else np.hstack([-inner.intercept_ / 2, inner.intercept_ / 2])
+        bias = (
+            inner.intercept_ if len(classes) > 2 else np.hstack([-inner.intercept_ / 2, inner.intercept_ / 2])
+        )
         with torch.no_grad():
             layer.weight.copy_(torch.tensor(weights))
             layer.bias.copy_(torch.tensor(bias))
@@ -214,7 +217,13 @@ def test_every_number_of_question_one_equals_brute_force(kind, model):
     if kind == "regression" and model == "torch":
         pytest.skip("the function stands for it")
     made, given, decide = fitted(model, X, y, kind)
-    result = lw.audit(made, given, None if kind == "unseen categories" else y, sensitive_features=columns, favourable=favourable)
+    result = lw.audit(
+        made,
+        given,
+        None if kind == "unseen categories" else y,
+        sensitive_features=columns,
+        favourable=favourable,
+    )
     own, answers, alone, recorded = brute(given, decide, columns)
     names = list(recorded)
     if kind == "regression":
@@ -225,12 +234,16 @@ def test_every_number_of_question_one_equals_brute_force(kind, model):
                 inside = [i for i in range(N) if recorded[row.attribute][i] == row.recorded]
                 moved = [alone[row.attribute, row.instead][i] - own[i] for i in inside]
                 assert row.people == len(inside)
-                assert (row.lower, row.higher) == (sum(m < -1e-6 for m in moved), sum(m > 1e-6 for m in moved))
+                assert (row.lower, row.higher) == (
+                    sum(m < -1e-6 for m in moved),
+                    sum(m > 1e-6 for m in moved),
+                )
                 assert row.change == pytest.approx(np.mean(moved), abs=1e-3)
         return
     missing = any("(missing)" in cells for cells in recorded.values())
     changed = [
-        any(answers[c][i] != own[i] for c in answers) or any(then[i] != own[i] for then in alone.values()) for i in range(N)
+        any(answers[c][i] != own[i] for c in answers) or any(then[i] != own[i] for then in alone.values())
+        for i in range(N)
     ]
     if kind != "numeric sensitive":  # ages that nobody has are tried too
         assert result.changed.count == sum(changed)
@@ -247,11 +260,17 @@ def test_every_number_of_question_one_equals_brute_force(kind, model):
     for values, then in answers.items():
         for was in dict.fromkeys(zip(*(recorded[name] for name in names), strict=True)):
             if sum(a != b for a, b in zip(was, values, strict=True)) >= 2:
-                inside = [i for i in range(N) if all(recorded[name][i] == w for name, w in zip(names, was, strict=True))]
+                inside = [
+                    i
+                    for i in range(N)
+                    if all(recorded[name][i] == w for name, w in zip(names, was, strict=True))
+                ]
                 key = " × ".join(names), ", ".join(map(str, was)), ", ".join(map(str, values))
                 expected[key] = counted(inside, own, then, favourable)
     assert effects == expected
-    outcomes = {tuple(row[: len(names)]): row[-2] for row in result.outcomes.itertuples(index=False, name=None)}
+    outcomes = {
+        tuple(row[: len(names)]): row[-2] for row in result.outcomes.itertuples(index=False, name=None)
+    }
     assert outcomes == {values: sum(d == favourable for d in then) for values, then in answers.items()}
     for row in result.group_rates.to_dict("records"):
         inside = [i for i in range(N) if recorded[row["attribute"]][i] == row["value"]]
@@ -277,10 +296,19 @@ def counted(inside: list[int], own: list, then: list, favourable: object) -> tup
 
 def results():
     X, y = people()
-    blind = lambda frame: 1 / (1 + np.exp(-frame["skill"]))
-    tiny = lambda frame: 1 / (1 + np.exp(-frame["skill"] - 1e-3 * (frame["sex"] == "M")))
-    biased = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    old = lambda frame: 1 / (1 + np.exp(-frame["skill"] - 0.001 * frame["age"]))
+
+    def blind(frame):
+        return 1 / (1 + np.exp(-frame["skill"]))
+
+    def tiny(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - 1e-3 * (frame["sex"] == "M")))
+
+    def biased(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+
+    def old(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - 0.001 * frame["age"]))
+
     pay = as_model(lambda frame: frame["skill"] + (frame["sex"] == "M"), loss="squared", takes_frame=True)
     flat = as_model(lambda frame: frame["skill"] * 1.0, loss="squared", takes_frame=True)
     aged = X.assign(age=np.random.default_rng(0).normal(40, 9, N))
@@ -290,14 +318,21 @@ def results():
     yield "labels", lw.audit(biased, X, y, sensitive_features=["sex", "race"]), "depends"
     yield "blind", lw.audit(blind, X, sensitive_features=["sex"]), "not_read"
     yield "tiny", lw.audit(tiny, X[np.abs(X["skill"]) > 0.1], sensitive_features=["sex"]), "independent"
-    yield "sampled values", lw.audit(old, aged[np.abs(aged["skill"]) > 0.5], sensitive_features=["age"]), "not_found"
+    yield (
+        "sampled values",
+        lw.audit(old, aged[np.abs(aged["skill"]) > 0.5], sensitive_features=["age"]),
+        "not_found",
+    )
     yield "wrong labels", lw.audit(biased, X, wrong, sensitive_features=["sex"]), "unanswered"
     yield "numbers", lw.audit(pay, X, sensitive_features=["sex"]), "depends"
     yield "numbers, blind", lw.audit(flat, X, sensitive_features=["sex"]), "not_read"
     yield "close numbers", lw.audit(pay, X, sensitive_features=["sex"], tolerance=2.0), "independent"
     yield "metric", lw.audit(biased, X, y, metric=metric, eps=0.05), "depends"
     rng = np.random.default_rng()
-    noisy = lambda frame: np.clip(biased(frame) + rng.normal(0, 0.2, len(frame)), 0, 1)
+
+    def noisy(frame):
+        return np.clip(biased(frame) + rng.normal(0, 0.2, len(frame)), 0, 1)
+
     yield "noisy", lw.audit(noisy, X, sensitive_features=["sex"]), "unanswered"
 
 
@@ -335,7 +370,10 @@ def test_a_sample_is_never_called_a_proof():
     from dataclasses import replace
 
     X, _ = people()
-    tiny = lambda frame: 1 / (1 + np.exp(-frame["skill"] - 1e-3 * (frame["sex"] == "M")))
+
+    def tiny(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - 1e-3 * (frame["sex"] == "M")))
+
     result = lw.audit(tiny, X[np.abs(X["skill"]) > 0.1], sensitive_features=["sex"])
     sampled = replace(result, scope=replace(result.scope, supplied=1000, sampled=True))
     assert (result.headline.badge, sampled.headline.badge) == ("independent", "not_found")
@@ -344,7 +382,10 @@ def test_a_sample_is_never_called_a_proof():
 
 def test_a_limit_is_a_share_of_the_decisions():
     X, _ = people()
-    biased = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+
+    def biased(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+
     share = lw.audit(biased, X, sensitive_features=["sex"]).changed.share
     kept = lw.audit(biased, X, sensitive_features=["sex"], limit=share)
     assert kept.headline.limit.passed is True
@@ -373,7 +414,10 @@ def test_a_favourable_outcome_is_guessed_only_if_it_is_plain(classes, favourable
 def test_people_are_where_they_are_in_the_users_frame():
     X, _ = people()
     X.index = [f"p{number}" for number in range(N)]
-    biased = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+
+    def biased(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+
     shown = lw.audit(biased, X, sensitive_features=["sex"]).people
     for row in shown.to_dict("records"):
         assert X.loc[row["row"], "skill"] == row["skill"]

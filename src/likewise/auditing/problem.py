@@ -168,7 +168,7 @@ class AuditProblem:
     def ask(self, table: Any) -> tuple[Floats, np.ndarray[Any, Any]]:
         """Return the model's outputs about rows, and its decisions: positions of classes, or numbers of a regression."""
         model, shown = self.coordinates.model, self.coordinates.for_model(table)
-        outputs = model.outputs(shown)
+        outputs: Floats = np.asarray(model.outputs(shown), dtype=np.float64)
         if not self.decides:
             return outputs, outputs[:, 0]
         if model.decides_by_outputs:

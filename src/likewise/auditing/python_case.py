@@ -88,7 +88,7 @@ def audit_table(
     columns_alone = isinstance(metric, str) and metric == "columns"
     if eps is None:
         eps = 0.0 if columns_alone else 0.1
-    if columns_alone and eps == 0 and edits is None and search == "auto":
+    if columns_alone and eps == 0 and edits is None and isinstance(search, str) and search == "auto":
         search = QUESTION_ONE
     # Sensitive columns are exchanged anyway.
     parts = tuple(
@@ -128,7 +128,9 @@ def audit_table(
         **asked,
     )
     result = audit_case(case, engine=engine, map_folder=map_folder, progress=progress, tau=tau)
-    more: dict[str, Any] = {"labelled": y is not None} | ({} if favourable is None else {"favourable": plain(favourable)})
+    more: dict[str, Any] = {"labelled": y is not None} | (
+        {} if favourable is None else {"favourable": plain(favourable)}
+    )
     if target is not None:
         more["target"] = str(target)
     return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)

@@ -297,7 +297,18 @@ class AuditChoices:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target", "favourable", "sensitive", "limit", "edit", "metric", "eps_asked", "delta", "confidence", "twins", "rules")
+@options(
+    "target",
+    "favourable",
+    "sensitive",
+    "limit",
+    "edit",
+    "metric",
+    "eps_asked",
+    "delta",
+    "twins",
+    "rules",
+)
 @table_options
 @options("sample", "budget", "seed")
 @settings(*SETTINGS)
@@ -412,8 +423,6 @@ def run_audit(
         found, hidden = diagnose_metric(case.metric, people, asked, choices.seed)
         for why in (*unknown, *hidden):
             progress.note(why)
-    if choices.tolerance and result.flipped is None:
-        progress.note(_apart_words(result, choices.tolerance))
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
     if choices.twins is not None:
         with progress.stage("Comparing kinds of twins"):
@@ -421,15 +430,6 @@ def run_audit(
         for why in unknown:
             progress.note(why)
     return Audited(result, extras, case, people)
-
-
-def _apart_words(result: AuditResult, tolerance: float) -> str:
-    only = result.sensitive
-    if only is not None and only.changed is not None:
-        names = ", ".join(only.columns)
-        return f"{only.share} of the people are predicted more than {tolerance:g} apart when only {names} changes."
-    apart = result.pure_map.flipped.sum() / result.n
-    return f"at least {apart:.1%} of the people are predicted more than {tolerance:g} from a free twin."
 
 
 def _leave_evidence(

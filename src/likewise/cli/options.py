@@ -180,6 +180,9 @@ SETTINGS = {
     "search": _choice("Search", "auto", "candidates", "gradient", "domain", "exact"),
     "loss": _choice("Loss", "auto", "cross_entropy", "hinge", "zero_one", "squared"),
     "tolerance": Key("NUMBER", "Predictions this close are the same decision.", click.FloatRange(min=0), 0.0),
+    "confidence": Key(
+        "SHARE", "Of intervals and bounds.", click.FloatRange(0, 1, min_open=True, max_open=True), 0.95
+    ),
     "immutable": _columns("No counterpart may differ in it."),
     "model_takes": _choice("Columns or encoded numbers", "auto", "table", "encoded"),
     "explore": Key("yes", "Put model and people into the page, to try edits.", bool, False),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path), required=False)
-@options("target_left_out", "favourable", "sensitive", "edit", "metric", "eps", "delta", "confidence")
+@options("target_left_out", "favourable", "sensitive", "edit", "metric", "eps_asked", "delta", "confidence")
 @table_options
 @options("sample", "budget", "seed")
 @settings("search", "loss", "immutable", "model_takes")

@@ -82,9 +82,7 @@ class People:
         """Return some of the people."""
         labels = None if self.labels is None else self.labels[rows]
         places = None if self.places is None else self.places[rows]
-        return replace(
-            self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels, places=places
-        )
+        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels, places=places)
 
     def domain(self, columns: Sequence[str] | None = None, immutable: Sequence[str] = ()) -> TabularDomain:
         """Return the domain of some columns, by default of all."""

@@ -88,7 +88,9 @@ def log_audit(
     return run_id
 
 
-def impact_ratio_metric(people: pd.DataFrame, sensitive_features: Sequence[str], *, favourable: Any = 1) -> Any:
+def impact_ratio_metric(
+    people: pd.DataFrame, sensitive_features: Sequence[str], *, favourable: Any = 1
+) -> Any:
     """Make an extra metric for ``mlflow.models.evaluate``: the lowest impact ratio of each sensitive column.
 
     MLflow hands predictions to a metric and nothing else, so an audit, which must ask the model about twins, goes by
@@ -118,7 +120,9 @@ def impact_ratio_metric(people: pd.DataFrame, sensitive_features: Sequence[str],
     metrics = require("mlflow.metrics", extra="mlflow", why="A metric for MLflow's evaluate")
 
     def lowest_impact_ratio(predictions: Any, targets: Any = None) -> Any:
-        tables = impact_tables(pd.Series(predictions).to_numpy() == favourable, people, list(sensitive_features))
+        tables = impact_tables(
+            pd.Series(predictions).to_numpy() == favourable, people, list(sensitive_features)
+        )
         return metrics.MetricValue(aggregate_results=_lowest(tables))
 
     return models.make_metric(eval_fn=lowest_impact_ratio, greater_is_better=True, name="impact_ratio")

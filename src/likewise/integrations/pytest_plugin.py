@@ -38,7 +38,9 @@ def assert_fair(request: pytest.FixtureRequest) -> Any:
     chosen: dict[str, Any] = {}
     for marker in request.node.iter_markers(_MARKER):
         if marker.args:
-            pytest.fail(f"The marker {_MARKER} takes keywords only: sensitive_features=[…], limit=…", pytrace=False)
+            pytest.fail(
+                f"The marker {_MARKER} takes keywords only: sensitive_features=[…], limit=…", pytrace=False
+            )
         chosen = {**marker.kwargs, **chosen}
 
     def check(model: Any, X: Any, y: Any = None, **choices: Any) -> Any:

@@ -41,7 +41,9 @@ class PureGapScorer:
             "eps": 0.0,
             **self.choices,
         }
-        result = audit(estimator, X, y, sensitive_features=self.sensitive_features, metric=self.metric, **choices)
+        result = audit(
+            estimator, X, y, sensitive_features=self.sensitive_features, metric=self.metric, **choices
+        )
         if result.status != "converged":
             # A model selection takes the highest score: what is not known must not look fair.
             raise ModelError("pure_gap_scorer: the audit did not converge: " + "; ".join(result.reasons))

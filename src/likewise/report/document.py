@@ -382,7 +382,25 @@ def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
         "exact": found.exact,
         "tolerance": plain_number(found.tolerance),
         "gap": _estimate(found.gap, *found.gap_interval, confidence),
+        "groups": _groups(result),
     }
+
+
+def _groups(result: AuditResult) -> list[dict[str, Any]]:
+    """How many people of each sensitive value can get another decision."""
+    table = result.group_rates
+    if table is None or not len(table):
+        return []
+    rows = table[["attribute", "value", "people", "changed"]].to_dict("records")
+    return [
+        {
+            "column": row["attribute"],
+            "value": plain_cell(row["value"]),
+            "people": int(row["people"]),
+            "changed": int(row["changed"]),
+        }
+        for row in rows
+    ]
 
 
 def _estimate(value: float, low: float, high: float, confidence: float) -> dict[str, Any]:

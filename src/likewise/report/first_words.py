@@ -109,7 +109,11 @@ def _outcomes(result: AuditResult) -> list[dict[str, Any]] | None:
         return None
     listed = []
     for one in only.outcomes:
-        got = None if result.favourable is None or one.total is not None else dict(one.decisions).get(result.favourable, 0)
+        got = (
+            None
+            if result.favourable is None or one.total is not None
+            else dict(one.decisions).get(result.favourable, 0)
+        )
         listed.append(
             {
                 "values": dict(zip(only.attributes, map(plain_cell, one.values), strict=True)),

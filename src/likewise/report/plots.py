@@ -118,7 +118,12 @@ def plot_effects(result: AuditResult, ax: Axes | None = None, *, most: int = 8) 
     shown = table.head(most)
     axes, place = _axes(ax), np.arange(len(shown))
     for side, sign, colour in zip(sides, (-1, 1), (COLOURS[1], COLOURS[2]), strict=True):
-        bars = axes.barh(place, sign * shown[side].to_numpy(), color=colour, label=f"would be predicted {side}" if sides[0] == "lower" else f"would {side} it")
+        bars = axes.barh(
+            place,
+            sign * shown[side].to_numpy(),
+            color=colour,
+            label=f"would be predicted {side}" if sides[0] == "lower" else f"would {side} it",
+        )
         axes.bar_label(bars, [f"{count:,}" for count in shown[side]], padding=3)
     names = [f"{row.attribute}: {row.recorded} → {row.instead}" for row in shown.itertuples()]
     axes.set_yticks(place, names)
@@ -127,7 +132,11 @@ def plot_effects(result: AuditResult, ax: Axes | None = None, *, most: int = 8) 
     reach = 1.2 * max(float(shown[list(sides)].to_numpy().max()), 1.0)
     axes.set_xlim(-reach, reach)
     axes.xaxis.set_major_formatter(lambda count, _: f"{abs(count):,.0f}")
-    axes.set_xlabel("people" if sides[0] == "lower" else f"people who would lose or gain the favourable decision ({result.favourable})")
+    axes.set_xlabel(
+        "people"
+        if sides[0] == "lower"
+        else f"people who would lose or gain the favourable decision ({result.favourable})"
+    )
     axes.set_title(str(result.headline.title), loc="left")
     axes.legend(frameon=False)
     return axes

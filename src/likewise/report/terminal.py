@@ -93,8 +93,8 @@ def print_audit(
     >>> print_audit(lw.audit(score, table, sensitive_features=["sex"]))
     All 4 people of the table. Favourable decision: 1 (guessed from its name).
     <BLANKLINE>
-                                 would lose │ would gain the favourable decision
-      sex: F → M                          0 │██████████████ 1
+                                                 lose │ gain the favourable decision
+      sex: F → M                                    0 │████████████ 1
     <BLANKLINE>
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
     For example the row with index 0 (skill 0, sex F) gets “0”; the same person with
@@ -200,7 +200,10 @@ def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
     said = []
     for attribute, part in table.groupby("attribute", sort=False):
         if len(part) <= _EFFECTS:
-            rates = [Message("effect.rate", value=str(v), rate=r) for v, r in zip(part["value"], part["rate"], strict=True)]
+            rates = [
+                Message("effect.rate", value=str(v), rate=r)
+                for v, r in zip(part["value"], part["rate"], strict=True)
+            ]
             first, *more = rates
             for one in more:
                 first = Message("effect.listed", one=first, two=one)

@@ -219,7 +219,8 @@ def guess_favourable(classes: Any) -> Any:
         return None
     cells = [plain_cell(value) for value in classes]
     words = [
-        str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip().lower() for cell in cells
+        str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip().lower()
+        for cell in cells
     ]
     for pair in _FAVOURABLE:
         if set(words) == set(pair):

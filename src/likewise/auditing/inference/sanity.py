@@ -71,9 +71,7 @@ class Finding:
         return self.kind != "unread"
 
 
-def check_before_verdict(
-    problem: AuditProblem, asked: SensitiveSums | None = None
-) -> tuple[Finding, ...]:
+def check_before_verdict(problem: AuditProblem, asked: SensitiveSums | None = None) -> tuple[Finding, ...]:
     """Look for reasons not to believe an audit, or to call its answer trivial.
 
     A column is called unread if the model was asked about everybody with other values of it and nothing changed, and

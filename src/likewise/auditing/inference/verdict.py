@@ -191,7 +191,7 @@ def headline(result: AuditResult) -> Headline:
     """Say what an audit found, by the decisions that change when only the sensitive columns do."""
     blocking = [finding for finding in result.findings if finding.blocks]
     if blocking:
-        why = Message("headline.unanswered", why=[finding.sentence for finding in blocking][0])
+        why = Message("headline.unanswered", why=blocking[0].sentence)
         return Headline(
             "unanswered", Message("badge.unanswered"), why, Message("sure.unanswered"), _limit(result)
         )
@@ -214,7 +214,9 @@ def headline(result: AuditResult) -> Headline:
         sentence = Message(f"headline.independent_{read}", **said)
         return Headline("independent", title, sentence, _sure(result), _limit(result))
     sentence = Message(f"headline.not_found_{read}", **said)
-    return Headline("not_found", Message("badge.not_found", columns=columns), sentence, _sure(result), _limit(result))
+    return Headline(
+        "not_found", Message("badge.not_found", columns=columns), sentence, _sure(result), _limit(result)
+    )
 
 
 def _free(result: AuditResult) -> Headline:
@@ -222,7 +224,9 @@ def _free(result: AuditResult) -> Headline:
     sure, said = Message("sure.metric"), {"people": result.n}
     if result.flipped is None:
         depends = result.pure_gap > 1e-9 * (1.0 + abs(result.base_loss))
-        sentence = Message("headline.free_number" if depends else "headline.free_number_none", gap=result.pure_gap, **said)
+        sentence = Message(
+            "headline.free_number" if depends else "headline.free_number_none", gap=result.pure_gap, **said
+        )
     else:
         count = round(result.flipped * result.n)
         depends = count > 0
@@ -265,7 +269,11 @@ def direction(result: AuditResult) -> Message | None:
         return Message("headline.no_favourable_change", favourable=str(result.favourable))
     attribute, recorded, instead, _, lose, gain = moved.iloc[0].tolist()
     costs = lose >= gain
-    said: dict[str, Any] = {"n": lose if costs else gain, "other": gain if costs else lose, "attribute": attribute}
+    said: dict[str, Any] = {
+        "n": lose if costs else gain,
+        "other": gain if costs else lose,
+        "attribute": attribute,
+    }
     side = "costs" if costs else "gives"
     if instead == OTHER:
         return Message(f"headline.any_{side}", **said)
@@ -277,7 +285,9 @@ def _number_words(result: AuditResult) -> Message:
     assert only is not None
     assert only.shift is not None
     target = result.settings.get("target")
-    what: str = Message("headline.predicted", target=str(target)) if target else Message("headline.predicted_number")
+    what: str = (
+        Message("headline.predicted", target=str(target)) if target else Message("headline.predicted_number")
+    )
     more = "" if only.exact else "_at_least"
     said: dict[str, Any] = {"people": result.n, "columns": list(only.attributes)}
     if result.changed is not None and only.tolerance is not None:
@@ -350,7 +360,9 @@ def gap_words(result: AuditResult) -> Message | None:
         return Message("verdict.fair", **said | {"gap": bound.of("gap"), "sure": _how_sure(result)})
     if found == "undecided":
         proven = None if bound is None else bound.gap
-        said["open_end"] = Message("verdict.open") if proven is None else Message("verdict.proven", gap=proven)
+        said["open_end"] = (
+            Message("verdict.open") if proven is None else Message("verdict.proven", gap=proven)
+        )
         return Message("verdict.undecided", **said)
     return Message("verdict.not_answered", **said)
 

@@ -31,6 +31,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import NotConvergedError, UnfairError, bad_parameter
 from likewise.core.messages import Message
 
+
 @dataclass(frozen=True)
 class SensitiveAnswer:
     """Question 1: what changes when only the sensitive columns do, for any model; needs no metric.
@@ -76,7 +77,11 @@ class Scope:
         said = {"people": self.people, "supplied": self.supplied}
         if self.sampled:
             return Message("scope.sampled", **said)
-        return Message("scope.all", people=self.people) if self.people == self.supplied else Message("scope.some", **said)
+        return (
+            Message("scope.all", people=self.people)
+            if self.people == self.supplied
+            else Message("scope.some", **said)
+        )
 
     def place(self, row: Any) -> Message:
         """Say where a person is in the user's table."""
@@ -285,7 +290,9 @@ class AuditResult:
                 "decision": one.decision,
                 "instead": one.twin_decision,
                 "direction": self.direction(one),
-                "change": ", ".join(f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()),
+                "change": ", ".join(
+                    f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()
+                ),
             }
             | {f"{name} (cell)" if name in _PEOPLE else name: cell for name, cell in one.cells.items()}
             for one in self.listed
@@ -377,7 +384,9 @@ class AuditResult:
         """
         share, level = self.limit if limit is None else limit, self.delta if delta is None else delta
         if share is None and level is None:
-            raise bad_parameter("raise_if_unfair", "limit", allowed="a share such as 0.01, or 'delta'", got=None)
+            raise bad_parameter(
+                "raise_if_unfair", "limit", allowed="a share such as 0.01, or 'delta'", got=None
+            )
         self.raise_if_unanswered()
         if share is not None:
             share = check_number(share, owner="raise_if_unfair", name="limit", low=0, high=1)

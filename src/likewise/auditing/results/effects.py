@@ -271,9 +271,7 @@ def _singles(found: Enumeration) -> Iterable[Exchange]:
             rows = np.flatnonzero(codes == code)
             for position, value in enumerate(one.shown):
                 if len(rows) and position != code:
-                    yield _exchange(
-                        found, one.name, label, one.labels[value], rows, answers[:, [value]]
-                    )
+                    yield _exchange(found, one.name, label, one.labels[value], rows, answers[:, [value]])
 
 
 def _recorded(one: Attribute) -> tuple[IntArray, list[Any]]:
@@ -303,9 +301,7 @@ def _combined(found: Enumeration) -> Iterable[Exchange]:
             if sum(int(at[0]) != code for at, code in zip(place, own, strict=True)) < 2:
                 continue
             instead = ", ".join(str(one.labels[value]) for one, value in zip(parts, values, strict=True))
-            yield replace(
-                _exchange(found, name, said, instead, rows, everything[:, [which]]), single=False
-            )
+            yield replace(_exchange(found, name, said, instead, rows, everything[:, [which]]), single=False)
 
 
 def _exchange(
@@ -402,8 +398,7 @@ def _shifts(found: Enumeration) -> Any:
 
 def _listed(found: Enumeration) -> tuple[ChangedPerson, ...]:
     """People whose decision changes, each beside the counterpart who differs least."""
-    problem, parts = found.problem, found.attributes
-    flips = found.flips
+    problem, flips = found.problem, found.flips
     if not problem.counts_changes:
         slack = _rounding(found.own)
         flips = np.abs(np.nan_to_num(found.answers[found.group] - found.own[:, None])) > slack
@@ -411,7 +406,7 @@ def _listed(found: Enumeration) -> tuple[ChangedPerson, ...]:
     best = cost.argmin(axis=1)
     values, changes = found.combinations[best].copy(), cost[np.arange(problem.n), best].astype(int)
     after = found.answers[found.group, best].copy()
-    for k, (one, answers) in enumerate(zip(parts, found.alone, strict=True)):
+    for k, answers in enumerate(found.alone):
         # People another cell of whom is missing have counterparts that the combinations do not hold.
         differ = (answers >= 0) & (answers != found.own[:, None]) if problem.decides else flips[:, :0]
         off = np.flatnonzero(differ.any(axis=1) & (changes > 1)) if differ.shape[1] else changes[:0]
@@ -444,8 +439,8 @@ def _people(
     for one in found.attributes:
         for part in one.fields:
             cells = columns[str(part.name)]
-            for at in np.flatnonzero(one.lacking[chosen]):
-                cells[at] = MISSING_WORD
+            for place in np.flatnonzero(one.lacking[chosen]):
+                cells[place] = MISSING_WORD
     for at, person in enumerate(chosen):
         twin = {
             str(part.name): plain_cell(part.values[one.codes[value, f]])
@@ -454,10 +449,12 @@ def _people(
             if value >= 0 and one.codes[value, f] not in (-1, part.codes[person])
         }
         own, then = (
-            (names[found.own[person]], names[after[at]]) if names else (float(found.own[person]), float(after[at]))
+            (names[found.own[person]], names[after[at]])
+            if names
+            else (float(found.own[person]), float(after[at]))
         )
-        cells = {name: column[at] for name, column in columns.items()}
-        yield ChangedPerson(problem.first + int(person), cells, twin, own, then, int(changes[at]))
+        mine = {name: column[at] for name, column in columns.items()}
+        yield ChangedPerson(problem.first + int(person), mine, twin, own, then, int(changes[at]))
 
 
 # ---- tables ----------------------------------------------------------------------------------------------
@@ -478,7 +475,9 @@ def effects_table(exchanges: Sequence[Exchange], favourable: Any) -> pd.DataFram
         else:
             counts = [None, None] if favourable is None else [one.lose(favourable), one.gain(favourable)]
             size = one.changed if favourable is None else sum(counts)
-        rows.append(((not one.single, -size), [one.attribute, one.recorded, one.instead, one.people, *counts]))
+        rows.append(
+            ((not one.single, -size), [one.attribute, one.recorded, one.instead, one.people, *counts])
+        )
     rows.sort(key=lambda row: (*row[0], *map(str, row[1][:3])))
     names = NUMBER_COLUMNS if numbers else COLUMNS
     table = pd.DataFrame([cells for _, cells in rows], columns=list(names), dtype=object)

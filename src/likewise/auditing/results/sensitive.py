@@ -360,7 +360,9 @@ def enumerate_sensitive(problem: AuditProblem) -> Enumeration | None:
     shape = [len(one.codes) for one in attributes]
     combinations = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1).astype(np.int64)
     # A cell that some combination leaves as it is belongs to the rest of the row.
-    written = [part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()]
+    written = [
+        part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()
+    ]
     group, first = _distinct_rests(people, written, problem.n)
     asked = _Asked(problem, people, attributes, combinations, group, first)
     asked.fill()
@@ -411,9 +413,7 @@ def _attribute(
     for k in range(len(codes) - 1, -1, -1):
         own[((cells == codes[k]) | (codes[k] < 0)).all(axis=1)] = k
     lacking = np.any([people.missing(name) | _absent(problem, name) for name in names], axis=0)
-    return Attribute(
-        ", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers
-    )
+    return Attribute(", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers)
 
 
 def _absent(problem: AuditProblem, name: Any) -> Mask:
@@ -539,10 +539,10 @@ class _Asked:
             loss = np.full(len(flat), -np.inf)
             labels = np.repeat(problem.labels[some], len(self.combinations))
             loss[real] = problem.coordinates.model.losses_of(flat[real], labels[real])
-            loss = loss.reshape(len(some), -1)
-            top = loss.argmax(axis=1)
+            each = loss.reshape(len(some), -1)
+            top = each.argmax(axis=1)
             self.worst_at[some] = top
-            self.worst[some] = np.maximum(self.worst[some], loss[np.arange(len(some)), top])
+            self.worst[some] = np.maximum(self.worst[some], each[np.arange(len(some)), top])
 
     def alone(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Return the answers about everybody with one attribute changed alone, (n, values) for each."""
@@ -593,7 +593,8 @@ class _Asked:
             back = values.copy()
             back[:, k] = one.own[rows] if isinstance(self.people, EditableFrame) else -1
             asked, again = (
-                self.problem.ask(rewritten(self.people, rows, self.attributes, some))[0] for some in (values, back)
+                self.problem.ask(rewritten(self.people, rows, self.attributes, some))[0]
+                for some in (values, back)
             )
             if (asked != again).any():
                 return True
