@@ -205,6 +205,8 @@ def headline(result: AuditResult) -> Headline:
         return Headline("depends", title, sentence, _sure(result), _limit(result))
     said: dict[str, Any] = {"people": result.n, "columns": columns}
     read = "number" if only.shift is not None else "decision"
+    if only.tolerance is not None:
+        read, said["tolerance"] = "apart", only.tolerance
     if result.unread:
         title = Message("badge.not_read", columns=columns)
         sentence = Message("headline.not_read", columns=columns)

@@ -438,7 +438,8 @@ def _people(
     columns = {str(name): [plain_cell(cell) for cell in people[name]] for name in people.columns}
     for one in found.attributes:
         for part in one.fields:
-            cells = columns[str(part.name)]
+            # A plain array has no names, and shows its columns as x0, x1, …
+            cells = columns.get(str(part.name)) or columns[f"x{part.name}"]
             for place in np.flatnonzero(one.lacking[chosen]):
                 cells[place] = MISSING_WORD
     for at, person in enumerate(chosen):
