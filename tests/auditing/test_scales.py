@@ -135,7 +135,7 @@ def test_a_training_metric_with_another_scale_is_refused(people, domains):
 def test_a_trained_model_is_saved_with_its_scale(people, networks, tmp_path):
     path = tmp_path / "model.safetensors"
     networks["signed log"].save(path)
-    again = lw.estimators.load(path)
+    again = lw.training.load(path)
     np.testing.assert_array_equal(
         again.predict_proba(people[0]), networks["signed log"].predict_proba(people[0])
     )

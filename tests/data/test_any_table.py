@@ -62,7 +62,7 @@ def test_inspect_train_and_audit_run_or_say_what_to_do(trouble, run, name):
         "40",
     )
     assert code == 0, err
-    assert "zero-distance gap" in out
+    assert "if only SEX were recorded differently" in " ".join(out.split())
     assert peak_gigabytes() < 2.0
 
 
@@ -397,4 +397,4 @@ def test_infinite_numbers_say_what_to_do(run, people, tmp_path):
     plain = ("--metric", "columns", "--eps", "0", "--set", "search=candidates")
     code, out, err = run("audit", "model.safetensors", "infinite.csv", *TRAIN[:4], *plain)
     # The model does not see that column. It is worse than guessing, so there is no verdict.
-    assert (code, "when only SEX changes" in out) == (3, True), err
+    assert (code, "Could not be answered" in out) == (3, True), err

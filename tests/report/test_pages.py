@@ -218,7 +218,7 @@ def test_a_group_gap_of_one_group_is_not_measured():
     frame = people()
     result = default_audit(frame)
     y = (frame["skill"] > 0).astype(int)
-    evaluation = lw.evaluate(lambda table: (model(table) > 0.5).astype(int), frame, y, attributes=["sex"])
+    evaluation = lw.evaluate(lambda table: (model(table) > 0.5).astype(int), frame, y, sensitive_features=["sex"])
     found = comparison_document(Comparison.of({"m": (evaluation, result)}))
     assert "not measured" not in shown(render_html(found))
     gaps = found["entries"][0]["audit"]["evaluation"]["gaps"][0]

@@ -186,7 +186,7 @@ class SensitiveSums:
             _groups(found, changed),
             (*_singles(found), *_combined(found)),
             _outcomes(found),
-            _listed(found),
+            _first(_listed(found)),
             None if found.problem.decides else Moments.of(_shifts(found)),
             found.exact,
             found.unmoved,
@@ -241,13 +241,18 @@ def _added(one: Any, two: Any) -> Any:
 
 
 def _first(people: Iterable[ChangedPerson]) -> tuple[ChangedPerson, ...]:
-    """Keep the people of each decision whom the fewest columns move, in the order of the table."""
+    """Keep the people of each decision whom the fewest columns move, and of numbers those whose number changes most."""
     kept: dict[Any, list[ChangedPerson]] = {}
-    for one in sorted(people, key=lambda one: (one.changes, one.person)):
+    for one in sorted(people, key=_rank):
         mine = kept.setdefault(None if isinstance(one.decision, float) else one.decision, [])
         if len(mine) < MAX_LISTED:
             mine.append(one)
-    return tuple(one for mine in kept.values() for one in mine)
+    return tuple(one for decision in sorted(kept, key=str) for one in kept[decision])
+
+
+def _rank(one: ChangedPerson) -> tuple[float, int, int]:
+    far = abs(one.twin_decision - one.decision) if isinstance(one.decision, float) else 0.0
+    return -far, one.changes, one.person
 
 
 # ---- counting --------------------------------------------------------------------------------------------
