@@ -64,7 +64,7 @@ def test_the_numbers_hang_together(result, data):
     assert (frame["harm"] >= -1e-12).all()
     assert frame["harm"].mean() <= result.gap + 1e-9
     assert (result.pure_map.outcomes["squared_distance"] == 0).all()
-    assert "pure unfairness" in str(result)
+    assert "gap at ε" in str(result)
 
 
 def test_people_and_twins_are_valid_rows_in_original_units(result, data):

@@ -113,13 +113,13 @@ def test_fair_boosting_and_improve_leave_networks_out_with_a_sentence(tmp_path):
     code = """
 fair = lw.FairBoostingClassifier(sensitive_features=["sex"], random_state=0).fit(people, hired)
 said["fair"] = float(lw.correspondence_study(fair, people, lw.Edit("sex")).consistency)
-found = lw.improve(people, hired, sensitive_features=["sex"], folds=2, eps=0.0)
+found = lw.improve(people[:120], hired[:120], sensitive_features=["sex"], folds=2, eps=0.0)
 said["names"] = [one.name for one in found.alternatives]
 said["notes"] = [str(note) for note in found.notes]
 """
     said = run(code, tmp_path)
     assert said["fair"] == 1.0
-    assert all("oosting" in name for name in said["names"])
+    assert not any("SenSR" in name or "SenSeI" in name for name in said["names"])
     assert any("likewise[torch]" in note for note in said["notes"])
 
 

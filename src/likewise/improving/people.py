@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,10 @@ def split_data(
     learned_scales = {c.name: c.curve for c in known if c.curve is not None and c.name in frame}
     domain = TabularDomain.from_frame(frame, scales={**learned_scales, **(scales or {})} or None)
     n_audited = min(MAX_AUDITED, len(test), *map(len, parts))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        comparable = build_metric(metric, frame.iloc[train], names, domain, owner=owner)
+    notes = (*notes, *dict.fromkeys(str(warning.message) for warning in caught))
     return SplitData(
         frame,
         labels,
@@ -153,7 +158,7 @@ def split_data(
         edited,
         groups,
         domain,
-        build_metric(metric, frame.iloc[train], names, domain, owner=owner),
+        comparable,
         float(budget),
         train,
         test,
