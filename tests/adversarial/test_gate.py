@@ -557,6 +557,11 @@ def test_no_proof_of_a_table_that_the_model_was_not_fitted_on(seed):
                 assert (told.kind, told.columns, found.verdict(0.9)) == ("values", ("group",), "unanswered")
                 assert all(repr(word) in told.sentence for word in people["group"].unique())
             doubted.append(not found.answered)
+            if not found.answered:
+                proof = lw.verify(model, table, ["group"], y=labels, budget_seconds=1)
+                assert [finding.kind for finding in proof.findings] == [one.kind for one in found.findings]
+                assert (proof.badge, proof.proved, proof.undecided, proof.pairs) == ("unanswered", 0.0, 1.0, 0)
+                assert str(proof).startswith(f"Could not be answered: {str(found.findings[0].sentence)[:40]}")
     assert np.mean(doubted) > 0.8
 
 

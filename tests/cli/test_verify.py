@@ -28,6 +28,10 @@ def test_shares_rules_and_rows_that_flip(run, blunt, tmp_path):
     done = run("verify", model, numbers, *SEX, "-o", "found.json", "-o", "flips.csv")
     assert done.code == 0, done.err
     assert "the same decision, proved" in done.out
+    lines = done.out.splitlines()
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 80
+    assert "Depends on sex: " in "\n".join(lines[-5:])
     found = json.loads((tmp_path / "found.json").read_text())
     ages = pd.read_csv(numbers).age
     older = (ages.max() - 39) / (ages.max() - ages.min() + 1)

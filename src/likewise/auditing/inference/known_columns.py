@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -88,10 +89,8 @@ def known_columns(problem: AuditProblem) -> KnownColumns:
     names: list[str | None] = [str(name) for name in rows.columns]
     everything, found = frozenset(str(name) for name in names), _Followed()
     inputs: frozenset[str] | None = None
-    try:
+    with suppress(Exception):  # steps of other libraries may raise anything when they are looked into
         inputs = found.through(getattr(model, "estimator", None), (names, everything))[1]
-    except Exception:  # steps of other libraries may raise anything when they are looked into
-        pass
     return KnownColumns(rows, found.categories, found.scaled, inputs, trees)
 
 

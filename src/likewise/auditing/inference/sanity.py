@@ -298,9 +298,10 @@ def _unread(problem: AuditProblem, known: KnownColumns, asked: SensitiveSums | N
             told["unread"].append(name)
         elif asked is not None and asked.telling:
             told["unmoved"].append(name)
+    keys = {"unread": "gate.unread", "unmoved": "gate.unmoved"}
     for kind, names in told.items():
         if names:
-            yield Finding(kind, Message(f"gate.{kind}", columns=names), tuple(names))
+            yield Finding(kind, Message(keys[kind], columns=names), tuple(names))
 
 
 def _same(problem: AuditProblem, asked: SensitiveSums | None) -> Iterator[Finding]:

@@ -211,8 +211,8 @@ def headline(result: AuditResult) -> Headline:
         return Headline("not_read", title, sentence, _sure(result), _limit(result))
     if result.same:
         title = Message("badge.not_found", columns=columns)
-        sentence = next(finding.sentence for finding in result.findings if finding.kind == "same")
-        return Headline("not_found", title, sentence, _sure(result), _limit(result))
+        alike = next(finding.sentence for finding in result.findings if finding.kind == "same")
+        return Headline("not_found", title, alike, _sure(result), _limit(result))
     if only.exact and not result.scope.sampled:
         title = Message("badge.independent", columns=columns)
         sentence = Message(f"headline.independent_{read}", **said)
