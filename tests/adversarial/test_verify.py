@@ -67,7 +67,7 @@ def people_truth(decide, people, frame, sensitive):
 MODELS = {
     "tree": lambda: DecisionTreeClassifier(max_depth=5, random_state=0),
     "forest": lambda: RandomForestClassifier(n_estimators=7, max_depth=4, random_state=0),
-    "linear": lambda: LogisticRegression(),
+    "linear": lambda: LogisticRegression(max_iter=5000),
     "not readable": lambda: GradientBoostingClassifier(n_estimators=25, random_state=0),
 }
 
