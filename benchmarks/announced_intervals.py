@@ -26,7 +26,7 @@ from likewise.improving.candidates import BoostingCandidate, LogisticCandidate, 
 from likewise.improving.choosing import selection_optimism
 from likewise.improving.figures import Tally, expected_figures, pooled, rule_figures, seen_figures
 from likewise.improving.improvement import Rule, Unseen
-from likewise.improving.people import prepare_ground, tally_model
+from likewise.improving.people import split_data, tally_model
 
 # Whole tables: four fifths of the training people, which are four fifths of these, are on either side of 400 and 2,000.
 SIZES = (300, 500, 560, 620, 640, 900, 1500, 2500, 2900, 3000)
@@ -50,7 +50,7 @@ def synthetic(seed):
     return frame, np.where(score > np.quantile(score, random.uniform(0.4, 0.6)), "yes", "no"), ["sex"]
 
 
-def cheap_candidates(ground):
+def cheap_candidates(data):
     """Return a field that takes a second or two per training."""
     return (
         BoostingCandidate("trees", "", blind=False, choices=SMALL | {"max_depth": 4}),
@@ -64,27 +64,27 @@ def cheap_candidates(ground):
 def search(name, seed, folder):
     """One search, and how each candidate would have done on the people put aside."""
     X, y, sensitive = synthetic(seed) if name == "synthetic" else TABLES[name](folder)
-    ground = prepare_ground(X, y, sensitive_features=sensitive, seed=seed)
+    data = split_data(X, y, sensitive_features=sensitive, seed=seed)
     if name == "synthetic":
-        ground = replace(ground, n_searched=min(ground.n_searched, 60))
-    field = cheap_candidates(ground) if name == "synthetic" else trained_candidates(ground)
+        data = replace(data, n_searched=min(data.n_searched, 60))
+    field = cheap_candidates(data) if name == "synthetic" else trained_candidates(data)
     found = {}
     for candidate in field:
         folds = [
-            tally_model(candidate.fit(ground, ground.kept(fold), seed=seed), ground, own, seed=seed).plain()
-            for fold, own in enumerate(ground.folds)
+            tally_model(candidate.fit(data, data.kept(fold), seed=seed), data, own, seed=seed).plain()
+            for fold, own in enumerate(data.folds)
         ]
-        model = candidate.fit(ground, ground.final, seed=seed)
+        model = candidate.fit(data, data.final, seed=seed)
         found[candidate.name] = {
             "folds": folds,
-            "unseen": tally_model(model, ground, ground.test, seed=seed).plain(),
+            "unseen": tally_model(model, data, data.test, seed=seed).plain(),
         }
     return {
         "table": name,
         "seed": seed,
         "people": len(y),
-        "audited": ground.n_audited,
-        "searched": ground.n_searched,
+        "audited": data.n_audited,
+        "searched": data.n_searched,
         "candidates": found,
     }
 

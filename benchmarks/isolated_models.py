@@ -25,7 +25,7 @@ OPTIONS = [
     "sex",
     "--sensitive",
     "race",
-    "--positive",
+    "--favourable",
     ">50K",
     "-o",
     "-",

@@ -55,7 +55,7 @@ class Server:
 
     def __init__(self, folder: Path, *more: str) -> None:
         words = [sys.executable, "-m", "likewise", "serve", "model.ubj", "people.csv", "--target", "target",
-                 "--sensitive", "sex", "--positive", ">50K", "--metric", "columns", "--eps", "0", "--set", "search=candidates",
+                 "--sensitive", "sex", "--favourable", ">50K", "--metric", "columns", "--eps", "0", "--set", "search=candidates",
                  "--quiet", *more]  # fmt: skip
         start = time.perf_counter()
         self.process = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True)

@@ -1,9 +1,10 @@
-"""Make the pictures of the README: the demo in a terminal, and its page in light and in dark.
+"""Make the pictures of the README and the documentation: the demo in a terminal, and an audit's page.
 
-Needs Chromium and chromedriver (Debian: ``apt-get install chromium chromium-driver``) and the extras dev and report.
+Needs Chromium and chromedriver (Debian: ``apt-get install chromium chromium-driver``), pdftoppm for the printed page
+(``poppler-utils``) and the extras dev and report.
 
-    python docs/pictures.py            # runs `likewise demo`, then writes docs/pictures/*
-    python docs/pictures.py demo.html  # takes the pictures of a page that is there already
+    python docs/pictures.py            # audits an XGBoost on Adult, runs `likewise demo`, writes docs/pictures/*
+    python docs/pictures.py page.html  # takes the pictures of a page that is there already
 """
 
 from __future__ import annotations
@@ -23,6 +24,15 @@ FOLDER = Path(__file__).parent / "pictures"
 COLUMNS = 92
 # The first combination of sex and race for which the decision is another one.
 TRY = "document.querySelector('.explore-block .try').click()"
+# Width, height, dark, and what is looked at.
+SHOTS = {
+    "page": (1400, 900, False, "body"),
+    "page-dark": (1400, 900, True, "body"),
+    "page-narrow": (400, 900, False, "body"),
+    "people": (1400, 620, False, "#people"),
+    "explore": (1400, 900, False, ".explore"),
+    "explore-narrow": (400, 900, False, ".explore"),
+}
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -49,8 +59,35 @@ def demo(page: Path) -> None:
     (FOLDER / "terminal.svg").write_text(drawing, encoding="utf-8")
 
 
+def audit(page: Path) -> None:
+    """Audit an XGBoost on the 9,045 people of Adult's test table, as the command line does by default."""
+    import numpy as np
+    import pandas as pd
+    from xgboost import XGBClassifier
+
+    import likewise as lw
+    from likewise.report import write_html
+    from likewise.report.explore import explore_document
+
+    data = lw.datasets.load_adult()
+    words = [name for name in data.frame if data.frame[name].dtype.kind not in "if"]
+    known = {name: pd.CategoricalDtype(sorted(data.frame[name].unique())) for name in words}
+    train, test = data.frame_train.astype(known), data.frame_test.astype(known).reset_index(drop=True)
+    fitted = XGBClassifier(
+        n_estimators=200, max_depth=5, learning_rate=0.1, enable_categorical=True, n_jobs=1, random_state=0
+    ).fit(train, data.y_train)
+    labels = dict(enumerate(data.target_names))
+    result = lw.audit(fitted, test, data.y_test, sensitive_features=["sex", "race"], favourable=1)
+    domain = lw.TabularDomain.from_frame(test)
+    explore = explore_document(
+        domain, test, np.asarray(data.y_test), models={"income": fitted}, sensitive=["sex", "race"],
+        results={"income": result}, labels=labels,
+    )  # fmt: skip
+    write_html(result, page, title="Audit of an income model", labels=labels, explore=explore)
+
+
 def photograph(page: Path) -> None:
-    """Take pictures of a page: its top, the people and their twins in dark, the panel to try a person in, wide and narrow."""
+    """Take pictures of a page: first screen in light, dark and narrow, the people, the panel, and a printed sheet."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -64,27 +101,24 @@ def photograph(page: Path) -> None:
             options.add_argument(flag)
         driver = webdriver.Chrome(options=options, service=Service(chromedriver))
         try:
-            _shoot(driver, page, "page", "body", dark=False, height=1180)
-            _shoot(driver, page, "people", "#a0-people", dark=True, height=760)
-            _shoot(driver, page, "explore", ".explore", height=960, width=1400, before=TRY)
-            _shoot(driver, page, "explore-narrow", ".explore", height=900, width=400, before=TRY)
+            for name, (width, height, dark, where) in SHOTS.items():
+                _shoot(driver, page, name, where, width=width, height=height, dark=dark)
+            printed = driver.execute_cdp_cmd(
+                "Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True}
+            )
         finally:
             driver.quit()
+        sheet = Path(profile) / "page.pdf"
+        sheet.write_bytes(base64.b64decode(printed["data"]))
+        target = FOLDER / "page-print"
+        subprocess.run(
+            ["pdftoppm", "-r", "72", "-f", "1", "-l", "1", "-singlefile", "-png", sheet, target], check=True
+        )
 
 
-def _shoot(
-    driver: object,
-    page: Path,
-    name: str,
-    where: str,
-    *,
-    height: int,
-    width: int = 1200,
-    dark: bool = False,
-    before: str = "",
-) -> None:
+def _shoot(driver: object, page: Path, name: str, where: str, *, width: int, height: int, dark: bool) -> None:
     command = driver.execute_cdp_cmd  # type: ignore[attr-defined]
-    size = {"width": width, "height": height, "deviceScaleFactor": 1.5, "mobile": False}
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     command("Emulation.setDeviceMetricsOverride", size)
     features = [
         {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
@@ -92,9 +126,10 @@ def _shoot(
     ]
     command("Emulation.setEmulatedMedia", {"features": features})
     driver.get(page.resolve().as_uri())  # type: ignore[attr-defined]
-    driver.execute_script(before)  # type: ignore[attr-defined]
+    if where == ".explore":
+        driver.execute_script(TRY)  # type: ignore[attr-defined]
     driver.execute_script("document.querySelector(arguments[0]).scrollIntoView()", where)  # type: ignore[attr-defined]
-    time.sleep(0.5)  # charts are drawn once the page knows its width
+    time.sleep(0.5)  # answers of the model inside the page
     shot = command("Page.captureScreenshot", {"format": "png"})
     (FOLDER / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
 
@@ -103,9 +138,10 @@ def main() -> None:
     """Make all pictures."""
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "likewise-demo.html"
+        page = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "audit.html"
         if len(sys.argv) < 2:
-            demo(page)
+            audit(page)
+            demo(Path(folder) / "likewise-demo.html")
         photograph(page)
 
 

@@ -99,7 +99,7 @@ def test_a_model_of_z_scores_and_a_raw_table_get_no_verdict(adult_numbers, on_z_
     assert all(bracket.upper is None for bracket in result.brackets)
     for delta in (0.9, 0.0):
         with pytest.raises(NotConvergedError, match="could not be answered"):
-            result.raise_if_unfair(delta)
+            result.raise_if_unfair(delta=delta)
     document = audit_document(result)
     jsonschema.validate(document, json_schema())
     assert document["summary"]["badge"]["title"] == "Could not be answered"
@@ -560,7 +560,12 @@ def test_no_proof_of_a_table_that_the_model_was_not_fitted_on(seed):
             if not found.answered:
                 proof = lw.verify(model, table, ["group"], y=labels, budget_seconds=1)
                 assert [finding.kind for finding in proof.findings] == [one.kind for one in found.findings]
-                assert (proof.badge, proof.proved, proof.undecided, proof.pairs) == ("unanswered", 0.0, 1.0, 0)
+                assert (proof.badge, proof.proved, proof.undecided, proof.pairs) == (
+                    "unanswered",
+                    0.0,
+                    1.0,
+                    0,
+                )
                 assert str(proof).startswith(f"Could not be answered: {str(found.findings[0].sentence)[:40]}")
     assert np.mean(doubted) > 0.8
 

@@ -230,7 +230,8 @@ def simulated(ask, draw, simulations):
     """How often each printed interval covers the mean over the samples, and the means."""
     told = [ask(draw()) for _ in range(simulations)]
     told = [
-        [a.changed, *a.effects, *(m for group in a.groups for m in (group.changed, group.change))] for a in told
+        [a.changed, *a.effects, *(m for group in a.groups for m in (group.changed, group.change))]
+        for a in told
     ]
     truth = np.mean([[m.value for m in one] for one in told], axis=0)
     inside = [[m.low <= t <= m.high for m, t in zip(one, truth, strict=True)] for one in told]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from likewise.core.errors import InputError
 from likewise.models import DifferentiableModel
 from likewise.models.sklearn_network import read_layers
 from likewise.models.tree_ensemble import read_trees
-from likewise.models.xgboost_trees import kept_rounds
+from likewise.models.tree_readers import kept_rounds
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -337,7 +336,6 @@ def test_every_whole_number_of_the_domain_is_tried():
     assert result.sensitive.changed == 1.0
     assert result.sensitive.exact
     assert result.flipped == 1.0
-    assert re.search(r"only age changed: decided differently +100\.0%", str(result))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int16", "float64"])
@@ -380,19 +378,18 @@ def test_at_least_is_said_wherever_the_share_is(tmp_path):
     )
     assert 0 < found.sensitive.changed <= true
     assert found.sensitive.changed > 0.95 * true
-    said = f"at least {found.sensitive.changed:.1%}"
-    assert said in str(found)
+    count = found.changed.count
+    said = f"At least {count} of {found.n} people ({found.sensitive.changed:.1%})"
+    assert said in " ".join(str(found).split())
     assert said in found._repr_html_()
     document = lw.report.audit_document(found)
     assert document["numbers"]["sensitive_only"]["exact"] is False
     assert document["summary"]["sentences"][0].startswith("At least ")
-    for language, word in (("en", "at least"), ("de", "mindestens")):
+    for language, word in (("en", "At least"), ("de", "Mindestens")):
         page = tmp_path / f"{language}.html"
         lw.report.write_html(found, page, language=language)
         text = page.read_text(encoding="utf-8")
-        assert f"{word} {found.sensitive.changed:.1%}".replace("%", "") in text.replace(",", ".").replace(
-            "\xa0", " "
-        )
+        assert f"{word} {count} " in text
     found.save(tmp_path / "result.json")
     assert lw.AuditResult.load(tmp_path / "result.json").sensitive == found.sensitive
 
@@ -530,7 +527,7 @@ def test_predictions_that_fall_count_as_much_as_those_that_rise():
         result = audited(Line(), frame, ["sex"], paid, loss="squared", tolerance=tolerance)
         assert result.sensitive.changed == true
         assert result.sensitive.tolerance == tolerance
-    assert "predicted more than 1501 apart" in str(result)
+    assert "would be predicted more than 1501 apart" in " ".join(str(result).split())
     assert audited(Line(), frame, ["sex"], paid, loss="squared").sensitive.changed is None
     with pytest.raises(InputError, match="tolerance"):
         audited(Rule(lambda table: table["skill"] > 0), frame, ["sex"], tolerance=1.0)
@@ -558,7 +555,9 @@ def test_the_tolerance_of_the_command_line(tmp_path):
          "--eps", "0", "--set", "tolerance=1000", "--trust", "process"],
     )  # fmt: skip
     assert found.exit_code == 0, found.output
-    assert "100.0% of the people are predicted more than 1000 apart when only sex changes" in found.output
+    assert "would be predicted more than 1000 apart if only sex were recorded differently" in " ".join(
+        found.output.split()
+    )
 
 
 # Missing sensitive cells.
@@ -595,5 +594,5 @@ def test_people_whose_sensitive_cell_is_missing_are_a_group_and_get_every_value(
         "(missing)": int(lacks.sum())
     }
     assert moved["(missing)"] == changed[lacks].sum()
-    assert set(result.sensitive.example.cells) == set(frame)
+    assert set(result.listed[0].cells) == set(frame)
     assert sum(moved.values()) == changed.sum()

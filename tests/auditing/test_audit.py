@@ -163,8 +163,8 @@ def test_threads_do_not_matter(data, metric, net):
 
 def test_unfair_models_stop_a_build_and_fair_ones_do_not(result, data, metric):
     with pytest.raises(UnfairError, match=r"adds .* more than delta=0\.01"):
-        result.raise_if_unfair(0.01)
-    result.raise_if_unfair(100.0)
+        result.raise_if_unfair(delta=0.01)
+    result.raise_if_unfair(delta=100.0)
     assert result.verdict(0.01) == "unfair (shown)"
     constant = audit(
         lambda X: np.tile([0.3, 0.7], (len(X), 1)),
@@ -175,7 +175,7 @@ def test_unfair_models_stop_a_build_and_fair_ones_do_not(result, data, metric):
     )
     assert constant.gap == pytest.approx(0, abs=1e-12)
     assert constant.test.p_value == 1
-    constant.raise_if_unfair(0.0)
+    constant.raise_if_unfair(delta=0.0)
 
 
 def test_a_model_with_nan_weights_is_an_error_never_fair(data, metric, net):
@@ -195,7 +195,7 @@ def test_a_search_that_did_not_converge_never_passes_the_gate(result):
         result, status="failed", reasons=("the search met values that are not finite for 3 people",)
     )
     with pytest.raises(NotConvergedError, match="3 people"):
-        broken.raise_if_unfair(100.0)
+        broken.raise_if_unfair(delta=100.0)
     assert broken.verdict(100.0) == "not converged"
 
 

@@ -207,7 +207,6 @@ def test_readmes_ten_lines_follow_the_gradient():
     assert result.search == "candidates, gradient"
     tree = lw.audit(lambda frame: (frame["age"] > 40).to_numpy() * 1.0, data.frame_test, data.y_test, **given)
     assert any("gradient search was left out" in line for line in tree.left_out)
-    assert "gradient search was left out" in str(tree)
 
 
 @given(seed=st.integers(0, 2**32 - 1), rotate=st.booleans())
@@ -372,7 +371,7 @@ def test_a_regression_decides_nothing():
     assert result.flipped is None
     assert result.sensitive.changed is None
     assert result.sensitive.gap == pytest.approx(1.0)
-    assert "n/a (a regression decides nothing)" in str(result)
+    assert "The model predicts numbers." in str(result)
 
 
 def test_none_seen_leaves_room_for_as_much_as_anything_may_cost():

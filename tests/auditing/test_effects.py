@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -20,7 +17,7 @@ from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.effects import ANY, OTHER, ChangedPeople, Exchange, Transition
 from likewise.data.missing_values import MISSING_WORD
 from likewise.models import as_model
-from likewise.report import audit_document, json_schema, print_audit
+from likewise.report import audit_document, json_schema
 
 MISSING = MISSING_WORD
 
@@ -119,7 +116,9 @@ def _name(columns: list[str], cells: tuple | None):
 
 
 def cells(effects: pd.DataFrame) -> dict[tuple, tuple[int, int, int]]:
+    """The effects of single attributes; those of several together are in test_question_one.py."""
     assert list(effects.columns) == ["attribute", "recorded", "instead", "people", "lose", "gain"]
+    effects = effects[~effects["attribute"].str.contains(" × ")]
     total = (effects["lose"] + effects["gain"]).tolist()
     assert total == sorted(total, reverse=True)
     return {tuple(row[:3]): tuple(row[3:]) for row in effects.itertuples(index=False, name=None)}
@@ -160,7 +159,8 @@ def test_more_than_two_classes_without_a_favourable_one_say_who_changes_and_not_
     assert result.favourable is None
     assert result.effects["lose"].isna().all()
     assert result.effects["gain"].isna().all()
-    assert "would be decided differently (no favourable decision is named)" in str(result)
+    assert "Name the favourable outcome to see who would lose" in result.headline.sentence
+    assert "The favourable decision is not known: name one of 0, 1 or 2." in " ".join(str(result).split())
     jsonschema.Draft202012Validator(json_schema("audit")).validate(audit_document(result))
     with pytest.raises(lw.LikewiseError, match="favourable"):
         lw.audit(made, given, sensitive_features=["sex"], favourable="granted")
@@ -227,25 +227,23 @@ def test_a_missing_cell_that_is_none_stays_none():
     assert cells(result.effects) == brute(given, decide, groups, 1)
 
 
-def test_one_attribute_asks_nothing_that_the_enumeration_did_not():
-    X, y, _ = table("category")
+def test_the_model_is_asked_once_about_each_distinct_counterpart():
+    X, y, _ = table("several")
     inner, _, _ = fitted("pipeline", X, y)
-    from likewise.auditing.results import effects
+    twice = pd.concat([X, X], ignore_index=True)
+    asked: list[pd.DataFrame] = []
 
-    asked: list[int] = []
-    rest = effects.SingleChanges._ask_rest
+    def shares(frame: pd.DataFrame) -> np.ndarray:
+        asked.append(frame)
+        return inner.predict_proba(frame)
 
-    def counted(self, one):
-        before = (one.answers == effects._UNKNOWN).sum()
-        rest(self, one)
-        asked.append(int(before - (one.answers == effects._UNKNOWN).sum()))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(effects.SingleChanges, "_ask_rest", counted)
-        lw.audit(inner, X, sensitive_features=["race"])
-        X, y, _ = table("several")
-        lw.audit(fitted("pipeline", X, y)[0], X, sensitive_features=["sex", "race"])
-    assert asked == [0, 0, 0]
+    lw.audit(shares, twice, sensitive_features=["sex", "race"])
+    # Trials before, everybody as they are, and everybody with another combination, each of which is one row of the two.
+    small = [len(frame) for frame in asked if len(frame) < len(X)]
+    large = [frame for frame in asked if len(frame) >= len(X)]
+    assert max(small) <= 64
+    assert sum(map(len, large)) <= 2 * len(twice) + 5 * len(X)
+    assert len(large[-1]) == 5 * len(X) == len(large[-1].drop_duplicates())
 
 
 def test_saved_results_keep_changed_and_effects(tmp_path):
@@ -260,38 +258,33 @@ def test_saved_results_keep_changed_and_effects(tmp_path):
     document = audit_document(again)
     jsonschema.Draft202012Validator(json_schema("audit")).validate(document)
     assert document["numbers"]["changed"]["count"] == result.changed.count
-    assert document["effects"]["rows"] == result.effects.to_dict("records")
-    assert document["effects"]["favourable"] == 1
+    rows = [{name: row[name] for name in result.effects.columns} for row in document["summary"]["effects"]]
+    assert rows == result.effects.to_dict("records")
+    assert document["summary"]["scope"]["favourable"] == 1
+    assert again.headline == result.headline
+    pd.testing.assert_frame_equal(again.people, result.people)
 
 
-def test_the_lines_follow_decided_differently():
-    X, y, _ = table("several")
-    made, given, _ = fitted("pipeline", X, y)
-    result = lw.audit(made, given, sensitive_features=["sex", "race"])
-    first = result.effects.iloc[0]
-    line = (
-        f"recorded {first['recorded']}, instead {first['instead']}: {first['lose']} would lose, {first['gain']} would "
-        "gain the favourable decision (class 1)"
-    )
-    shown = str(result).split("\n")
-    at = next(k for k, words in enumerate(shown) if "decided differently" in words)
-    assert line in shown[at + 1]
-    assert sum("would lose" in words for words in shown) == 3
-    page = io.StringIO()
-    print_audit(result, Console(file=page, width=200))
-    printed = page.getvalue().split("\n")
-    assert "get another decision" in printed[0]
-    assert line in printed[1]
-
-
-def test_regressions_have_no_effects_and_change_only_with_a_tolerance():
+def test_regressions_speak_of_the_target_and_count_only_with_a_tolerance():
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"skill": rng.normal(size=80), "sex": rng.choice(["F", "M"], 80)})
     pay = as_model(lambda frame: frame["skill"] + (frame["sex"] == "M"), loss="squared", takes_frame=True)
     plain = lw.audit(pay, X, X["skill"], sensitive_features=["sex"])
     assert plain.changed is None
-    assert plain.effects is None
     assert plain.favourable is None
+    rows = plain.effects.set_index("recorded")[["people", "lower", "higher", "change"]].to_dict("index")
+    women = int((X["sex"] == "F").sum())
+    assert rows["F"] == {"people": women, "lower": 0, "higher": women, "change": pytest.approx(1.0)}
+    assert rows["M"] == {
+        "people": 80 - women,
+        "lower": 80 - women,
+        "higher": 0,
+        "change": pytest.approx(-1.0),
+    }
+    assert plain.sensitive.shift == pytest.approx((1.0, 1.0))
+    assert plain.headline.sentence.startswith(
+        "If only sex were recorded differently, the predicted skill would change by up to 1.000 on average over 80 people"
+    )
     assert lw.audit(pay, X, X["skill"], sensitive_features=["sex"], tolerance=0.5).changed.count == 80
 
 

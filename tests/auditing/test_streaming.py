@@ -135,9 +135,7 @@ def test_the_map_of_everybody_is_written_as_files(setting, tmp_path):
     assert len(list((tmp_path / "map").iterdir())) == found.settings["parts"] == 4
     shown = found.unfair_map.frame.sort_values("person", ignore_index=True)
     pd.testing.assert_frame_equal(written, shown, check_dtype=False)
-    histogram = found.settings["harm_histogram"]
-    assert sum(histogram["people"]) == N
-    assert histogram["people"][0] == int((written["harm"] < 0.01).sum())
+    assert len(written) == N
     with pytest.raises(InputError, match="exists"):
         stream(setting, map_folder=tmp_path / "map")
     assert [path.name for path in tmp_path.iterdir()] == ["map"]

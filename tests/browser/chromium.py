@@ -52,7 +52,6 @@ class Browser:
         self.paint(dark=dark, media=media)
         self.driver.get(path.as_uri())
         self.wait(lambda: self.js("return !document.documentElement.classList.contains('no-js')"))
-        self.wait(lambda: self.all(".chart svg"))
 
     def paint(self, *, dark=False, media=""):
         """The page that is open, or the next one, light or dark, on a screen or on paper."""

@@ -90,19 +90,18 @@ def test_a_visitor_asks_a_black_box(patient, server, people):
     assert browser.driver.current_url == home  # the token has left the address
     assert server.secrets.token not in browser.js("return document.cookie")
     browser.wait(lambda: browser.all(".outcome"))
-    first = browser.one("#a0-people tr.person")
+    first = browser.one("#people tbody tr")
     number = int(first.get_attribute("data-person"))
     document = json.loads(browser.js("return document.getElementById('data').textContent"))
-    row = next(one for one in document["maps"][0]["people"]["rows"] if one["person"] == number)
-    assert row["decision"] != row["twin_decision"]
+    row = next(one for one in document["summary"]["people"] if one["person"] == number)
     first.find_element("css selector", ".try").click()
     browser.wait(lambda: shown(browser, ".outcome-decision") == str(row["decision"]))
-    browser.one(f"#{SEX}").send_keys(row["twin"]["sex"])
+    browser.one(f"#{SEX}").send_keys(row["change"]["sex"])
     browser.wait(lambda: browser.all(".outcome.is-flipped"))
-    assert shown(browser, ".outcome-decision").startswith(str(row["twin_decision"]))
+    assert shown(browser, ".outcome-decision").startswith(str(row["instead"]))
     age = browser.one("#explore-0")
     age.send_keys(Keys.ARROW_UP * 3)
-    twin = people[0].iloc[[number]].assign(sex=row["twin"]["sex"])
+    twin = people[0].iloc[[number]].assign(sex=row["change"]["sex"])
     chance = black_box(twin.assign(age=twin["age"] + 3))[0]
     browser.wait(lambda: f"{100 * chance:.1f}%" in shown(browser, ".outcome-chance"))
     age.send_keys(Keys.CONTROL + "a")
@@ -224,12 +223,22 @@ def test_the_desk_is_readable_anywhere(patient, desk, table):
     assert names
 
 
-def test_what_is_no_table_is_refused_with_a_sentence(patient, desk, tmp_path):
+def test_what_is_no_table_is_refused_and_the_next_table_clears_it(patient, desk, table, tmp_path):
     browser = patient
     browser.driver.get(desk[0].link)
     browser.wait(lambda: browser.all("#file"))
-    (tmp_path / "no.csv").write_bytes(b"%PDF-1.7 <script>alert(1)</script>")
-    browser.one("#file").send_keys(str(tmp_path / "no.csv"))
-    browser.wait(lambda: "a PDF document" in shown(browser, "#read-said"))
-    assert not browser.one("#question").is_displayed()
+    junk = {
+        "no.csv": (b"%PDF-1.7 <script>alert(1)</script>", "a PDF document"),
+        "junk.csv": (b"hello\nworld", "table of people"),
+    }
+    for name, (data, why) in junk.items():
+        (tmp_path / name).write_bytes(data)
+        browser.one("#file").send_keys(str(tmp_path / name))
+        browser.wait(lambda words=why: words in shown(browser, "#read-said"))
+        assert "is-wrong" in browser.one("#read-said").get_attribute("class")
+        assert not browser.one("#question").is_displayed()
+    choose_table(browser, table)
+    assert "is-wrong" not in browser.one("#read-said").get_attribute("class")
+    assert not browser.one("#job").is_displayed()
+    assert browser.one("#sample").get_attribute("placeholder") == "all"
     browser.driver.get_log("browser")

@@ -42,7 +42,7 @@ def test_trees_of_a_file_with_gaps_travel_too(run, people, tmp_path):
     trees.fit(features, (table["paid"] == "yes").astype(int)).save_model(tmp_path / "trees.json")
     table.to_csv(tmp_path / "gaps.csv", index=False)
     done = run(
-        "audit", "trees.json", "gaps.csv", "--target", "paid", "--positive", "yes", "--sensitive", "sex", "--eps", "0",
+        "audit", "trees.json", "gaps.csv", "--target", "paid", "--favourable", "yes", "--sensitive", "sex", "--eps", "0",
         "-o", "page.html", "--set", "explore=yes", "--set", "search=candidates", "-q",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -62,7 +62,7 @@ def test_what_cannot_be_explored_is_refused_before_the_audit(run, model, table, 
         "def score(frame):\n    return (frame['age'] > 40).astype(float)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    done = run("audit", "secret_scores:score", table, *asked, "--positive", "yes", "-o", "page.html")
+    done = run("audit", "secret_scores:score", table, *asked, "--favourable", "yes", "-o", "page.html")
     sys.modules.pop("secret_scores", None)
     assert done.code == 2
     assert "cannot travel inside a page" in done.err

@@ -25,7 +25,7 @@ TWO = (
 @pytest.fixture
 def table(tmp_path, monkeypatch):
     """People, and only two quick candidates, computed in this process."""
-    monkeypatch.setattr("likewise.improving.choosing.trained_candidates", lambda ground: TWO)
+    monkeypatch.setattr("likewise.improving.choosing.trained_candidates", lambda data: TWO)
     random = np.random.default_rng(0)
     frame = pd.DataFrame(random.normal(size=(300, 4)), columns=list("abcd")).assign(
         sex=random.choice(["F", "M"], 300), kind=random.choice(["x", "y", "z"], 300)

@@ -152,3 +152,12 @@ def test_audit_texts_refuses_bad_input_in_one_message(run, letters, change, mess
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err
+
+
+def test_doubtful_texts_are_counted_and_listed(run, tmp_path):
+    (tmp_path / "letters.csv").write_text("letter\nEmily wrote it.\nI worked at Bradley.\n")
+    said = run(
+        "audit-texts", "letters.csv", "--text", "letter", "--scorer", "judge.py:score", "--dry-run"
+    ).out
+    assert "1 texts were left out as doubtful:" in said
+    assert "Bradley may be a person or not" in said

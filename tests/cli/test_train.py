@@ -108,11 +108,11 @@ def test_a_comparison_of_methods_and_a_ready_model(run, table, model):
 @pytest.mark.filterwarnings("ignore::likewise.training.TrainingWarning")
 def test_a_target_with_more_values_is_cut_in_two(run, people, tmp_path):
     people.assign(paid=["low", "middle", "high"] * 80).to_csv("three.csv", index=False)
-    arguments = ["three.csv", *BASIC, "--positive", "high", "--steps", "5", "-o", "m.safetensors"]
+    arguments = ["three.csv", *BASIC, "--favourable", "high", "--steps", "5", "-o", "m.safetensors"]
     assert run("train", *arguments).code == 0
     assert lw.models.load_model("m.safetensors").classes_.tolist() == ["high", "not high"]
     done = run(
-        "audit", "m.safetensors", "three.csv", *BASIC, "--positive", "high", "--set", "search=candidates"
+        "audit", "m.safetensors", "three.csv", *BASIC, "--favourable", "high", "--set", "search=candidates"
     )
     assert done.code == 0, done.err
 

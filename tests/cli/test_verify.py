@@ -156,7 +156,7 @@ def test_people_with_missing_cells_are_those_of_the_audit(run, blunt, tmp_path, 
     )
     model.save_model(tmp_path / "gaps.json")
     people.to_csv(tmp_path / "gaps.csv", index=False)
-    named = ("--target", "paid", "--positive", "yes", "--sensitive", "sex", *policy)
+    named = ("--target", "paid", "--favourable", "yes", "--sensitive", "sex", *policy)
     audited = run(
         "audit",
         "gaps.json",

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import likewise as lw
+from likewise.core.intervals import proportion_interval
 from likewise.counterfactuals import (
     AttributeTwins,
     Boosting,
@@ -18,7 +19,6 @@ from likewise.counterfactuals import (
     twin_study,
 )
 from likewise.counterfactuals.changes import Outcomes, SharedPeople, e_value
-from likewise.core.intervals import proportion_interval
 from likewise.report import json_schema
 from likewise.report.document import twins_document
 from likewise.report.terminal import _twins_table
@@ -226,15 +226,21 @@ def test_distinct_pairs_are_counted_once(people):
     pairs = min(pairs, len(people) - pairs)
     assert answer.n == 2 * pairs
     changed = int(answer.flips.sum()) // 2
-    assert (answer.changed.low, answer.changed.high) == pytest.approx(tuple(proportion_interval(changed, pairs)))
+    assert (answer.changed.low, answer.changed.high) == pytest.approx(
+        tuple(proportion_interval(changed, pairs))
+    )
     women = answer.groups[0]
-    assert (women.changed.low, women.changed.high) == pytest.approx(tuple(proportion_interval(changed, pairs)))
+    assert (women.changed.low, women.changed.high) == pytest.approx(
+        tuple(proportion_interval(changed, pairs))
+    )
 
 
 def test_groups_that_do_not_overlap_are_not_called_comparable():
     rng = np.random.default_rng(0)
     sex = rng.integers(0, 2, 300)
-    apart = pd.DataFrame({"sex": np.where(sex, "M", "F"), "x": rng.normal(size=300) + 8 * sex, "z": rng.normal(size=300)})
+    apart = pd.DataFrame(
+        {"sex": np.where(sex, "M", "F"), "x": rng.normal(size=300) + 8 * sex, "z": rng.normal(size=300)}
+    )
     with pytest.warns(UserWarning, match="hardly overlap"):
         answer = twin_study(lambda t: t["x"] > 4, apart, "sex", questions=["matched"])["matched"]
     assert answer.changed.value > 0.95
@@ -250,7 +256,9 @@ def test_the_e_value_is_the_published_one_and_is_told(people, planted_graph):
     assert e_value(1.8) == pytest.approx(3.0, abs=0.01)
     assert e_value(1 / 1.8) == pytest.approx(3.0, abs=0.01)
     given = Consequences(graph=planted_graph, boosting=Boosting(n_iter=5))
-    study = twin_study(lends, people, "sex", consequences=given, refits=2, questions=["consequences", "attribute"])
+    study = twin_study(
+        lends, people, "sex", consequences=given, refits=2, questions=["consequences", "attribute"]
+    )
     answer = study["consequences"]
     assert study["attribute"].e_values == ()
     point, limit = answer.e_values[0]

@@ -207,9 +207,9 @@ def test_thousands_of_categories_that_somebody_keeps_do_not_fill_the_memory(trou
 @pytest.mark.parametrize(
     ("target", "more", "said"),
     [
-        ("height", (), "Cut it in two with a limit, such as --positive '>="),
+        ("height", (), "Cut it in two with a limit, such as --favourable '>="),
         ("age", (), "pass --classes if each of them is a class"),
-        ("age", ("--positive", ">=45"), None),
+        ("age", ("--favourable", ">=45"), None),
         ("MARRIAGE", (), None),
         ("key", (), "so they are not classes"),
     ],
@@ -373,7 +373,7 @@ def test_nobody_has_a_twin_where_a_sensitive_column_has_one_value(run, people, t
             "asked_of_women:model",
             "women.csv",
             *TRAIN[:4],
-            "--positive",
+            "--favourable",
             "yes",
             "--metric",
             "columns",

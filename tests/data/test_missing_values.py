@@ -125,7 +125,7 @@ def solved(frame, model, folder, **other):
 
     frame.to_csv(folder / "people.csv", index=False)
     given = {
-        "target": "paid", "positive": None, "sensitive": ("SEX",), "immutable": (), "reading": TableChoices(),
+        "target": "paid", "favourable": None, "sensitive": ("SEX",), "immutable": (), "reading": TableChoices(),
         "edit": (), "eps": "0", "delta": None, "confidence": 0.95, "metric": None, "search": "candidates",
         "budget_seconds": None, "loss": "auto", "seed": 0, "sample": None, "model_takes": "auto", "tolerance": 0.0,
     }  # fmt: skip

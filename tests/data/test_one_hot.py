@@ -113,6 +113,7 @@ def test_missing_cells_are_zero_in_all_columns_as_get_dummies_writes_them():
     model = fitted("xgboost", encode(frame), y)
     result = lw.audit(model, frame, y, sensitive_features=["sex"])
     assert result.changed.count == changed_by_hand(lambda table: model.predict(encode(table)), frame)
+    assert any("missing cells of 'race' are 0 in all" in said for said in result.assumptions)
 
 
 def test_a_one_hot_model_can_be_proved():
@@ -153,7 +154,7 @@ def test_incomplete_and_ambiguous_matches_are_refused_with_a_wrapper_that_works(
     refused(model, strange, "no column: 'R' and 'Q'")
     refused(model, frame.assign(race=frame["race"].where(frame.index > 5, "Q")), "no column: 'Q'")
     # It sorts first, as a dropped value would, but every value of sex has a column.
-    refused(model, frame.assign(race=frame["race"].where(frame.index > 5, "?")), "dropped or be unknown")
+    refused(model, frame.assign(race=frame["race"].where(frame.index > 5, "?")), "been dropped or be unknown")
     refused(model, frame.drop(columns="skill"), "'skill' is not a column of the table")
     refused(
         fitted("forest", rows.rename(columns={"skill": "num__skill"}), y),
@@ -179,6 +180,17 @@ def test_names_that_fit_two_columns_or_values_are_refused():
     with pytest.raises(lw.InputError, match="can be wage = "):
         match_one_hot(["wage_50K", "wage_?"], wages)
     assert match_one_hot(["age", "height"], wages) is None
+    ages = pd.DataFrame({"age": [20, 30], "sex": ["F", "M"]})
+    with pytest.raises(lw.InputError, match="two of its columns are the table's 'age'"):
+        match_one_hot(["age", "remainder__age", "sex_M"], ages)
+
+
+def test_a_value_unknown_to_the_model_is_not_taken_for_a_dropped_one():
+    """The model was fitted where everybody was from one country; both values of sex have a column."""
+    frame = pd.DataFrame({"country": ["Cuba", "US", "US"], "sex": ["F", "M", "M"]})
+    with pytest.raises(lw.InputError, match=r"country = Cuba has no column.*unknown to the model"):
+        match_one_hot(["country_US", "sex_F", "sex_M"], frame)
+    assert match_one_hot(["country_US", "sex_M"], frame).omitted == {"country": "Cuba", "sex": "F"}
 
 
 def test_values_that_nobody_has_and_infrequent_ones():

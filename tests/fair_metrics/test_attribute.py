@@ -281,5 +281,7 @@ def test_a_direction_learned_from_very_few_people_is_said_to_be_uncertain():
     cosine = abs(learner.subspace_.basis[:, 0] @ w) / np.linalg.norm(w)
     assert cosine < 0.97
     many = rng.normal(size=(60_000, 6))
-    AttributeSubspace().fit(many, rng.random(60_000) < 0.006 * np.exp(many @ w))  # as rare, and enough of them
+    AttributeSubspace().fit(
+        many, rng.random(60_000) < 0.006 * np.exp(many @ w)
+    )  # as rare, and enough of them
     AttributeSubspace().fit(X, X @ w + rng.normal(size=1500) > 0)  # as many people, not rare

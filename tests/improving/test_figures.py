@@ -201,3 +201,22 @@ def test_rounding_is_no_surprise():
     announced = (Measure("pure gap", 0.0, 0.0, 0.0, "predictive"),)
     for value, names in ((3e-19, ()), (1e-6, ("pure gap",))):
         assert Unseen("model", (Measure("pure gap", value, 0.0, 1.0, "exact"),), announced).surprises == names
+
+
+def test_two_folds_do_not_announce_everything():
+    """Broke once: a gap of .2 was announced within [0, 1000]."""
+    random = np.random.default_rng(4)
+    folds = [
+        Tally(
+            np.array([[20, 80], [25, 75]]),
+            {},
+            np.array([190, 10]),
+            Spread.of(random.exponential(0.02, 100)),
+            Spread.of(random.exponential(scale, 100)),
+        )
+        for scale in (0.15, 0.25)
+    ]
+    accuracy, changed, _, gap = expected_figures(folds, n_people=100, n_audited=100)
+    assert gap.high < 5
+    assert accuracy.low > 0.3
+    assert changed.high < 0.6

@@ -55,3 +55,18 @@ def test_it_says_what_less_accuracy_would_buy():
     assert wider.choose(found) == "consensus"
     assert wider.looser(found) is None  # nothing is left to be halved
     assert Rule().looser({"plain": found["plain"]}) is None
+
+
+def test_a_model_that_another_beats_is_never_taken():
+    """Rounding made these alike, and the less accurate and less fair one was taken."""
+    nan = float("nan")
+    found = figures(
+        a=(0.90, 0.0, 0.0, 0.583, 0.149), b=(0.899, 0.0, 0.0, 0.816, 0.264), c=(0.893, 0.002, 0.0, 0.4, 0.1)
+    )
+    assert Rule().dominated(found) == ("b",)
+    assert Rule(least=("changed decisions",)).choose(found) == "a"
+    assert Rule().choose({"b": found["b"], "a": found["a"]}) == "a"
+    # What was not measured does not decide.
+    found = figures(a=(0.90, 0.0, 0.0, 0.5, nan), b=(0.90, 0.0, 0.0, 0.4, nan))
+    assert Rule().choose(found) == "b"
+    assert Rule().dominated(found) == ("a",)

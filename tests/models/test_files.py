@@ -22,9 +22,8 @@ import likewise as lw
 from likewise.core.errors import FormatError, InputError
 from likewise.models import load_model
 from likewise.models.containers import find_container
-from likewise.models.lightgbm_trees import check_lightgbm
 from likewise.models.model_files import UnsafeFileWarning, read_model, read_tried
-from likewise.models.xgboost_trees import check_xgboost
+from likewise.models.tree_readers import check_lightgbm, check_xgboost
 
 pytestmark = pytest.mark.usefixtures("fuzz")
 RNG = np.random.default_rng(0)
@@ -282,7 +281,7 @@ def test_a_skops_file_is_audited_by_the_command_line(people, tmp_path, monkeypat
     frame.assign(paid=y).to_csv("people.csv", index=False)
     with pytest.raises(SystemExit) as ended:
         main(["audit", "model.skops", "people.csv", "--target", "paid", "--sensitive", "sex", "--metric", "columns",
-              "--eps", "0", "--positive", "yes", "-o", "audit.json"])  # fmt: skip
+              "--eps", "0", "--favourable", "yes", "-o", "audit.json"])  # fmt: skip
     assert ended.value.code == 0, capsys.readouterr().err
     twins = [fitted.predict(frame.assign(sex=sex)) for sex in ("Female", "Male")]
     assert json.dumps(float((twins[0] != twins[1]).mean())) in (tmp_path / "audit.json").read_text()

@@ -106,14 +106,18 @@ def test_sections_in_order(samples):
     page = render_html(document)
     ids = [a["id"] for tag, a in Tags(page).tags if tag == "section" and "id" in a]
     assert ids == ["answer", "who", "people", "apart", "measures", "metric", "computed", "terms"]
-    assert ids.index("apart") > [t for t, _ in Tags(page[: page.index('id="annex"')]).tags].count("section") - 2
+    assert (
+        ids.index("apart") > [t for t, _ in Tags(page[: page.index('id="annex"')]).tags].count("section") - 2
+    )
     targets = {a["href"][1:] for tag, a in Tags(page).tags if tag == "a"}
     assert targets <= {a.get("id") for _, a in Tags(page).tags}
     text = " ".join("".join(Tags(page).text).split())
     for part in ("sentence", "sure"):
         assert document["summary"][part] in text
     assert document["verdict"]["gap_sentence"] in text
-    bare = [a["id"] for tag, a in Tags(render_html(audit_document(result))).tags if tag == "section" and "id" in a]
+    bare = [
+        a["id"] for tag, a in Tags(render_html(audit_document(result))).tags if tag == "section" and "id" in a
+    ]
     assert "measures" not in bare
     assert "metric" not in bare
 

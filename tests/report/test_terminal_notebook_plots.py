@@ -41,14 +41,19 @@ def printed(function, *args, width=120, **kwargs):
 
 def test_an_audit_in_the_terminal(samples):
     evaluation, result = samples.adult_result()
-    text = printed(print_audit, result, evaluation=evaluation, labels={0: "poor", 1: "rich"})
+    names = {0: "poor", 1: "rich"}
+    short = printed(print_audit, result, evaluation=evaluation, labels=names, width=80).rstrip().split("\n")
+    assert len(short) <= 20
+    assert max(map(len, short)) <= 80
+    assert " ".join(" ".join(short).split()).endswith(result.headline.sentence)
+    text = printed(print_audit, result, full=True, evaluation=evaluation, labels=names)
     flat = " ".join(text.split())
-    changed = round(result.sensitive.changed * result.n)
-    assert flat.startswith(f"Unfair (shown): {changed} of 1,200 people get another decision when only ")
-    assert flat.index("Most affected: ") < flat.index(
-        "Comparable counterparts within a fair distance of ε = 0.1"
+    changed = result.changed.count
+    assert f"{changed} of 1,200 people ({changed / 1200:.1%}) would get another decision if only " in flat
+    # The annex comes first, and the verdict last.
+    assert flat.index("Comparable counterparts within a fair distance of ε = 0.1") < flat.index(
+        "All 1,200 people"
     )
-    assert f"Row {result.sensitive.example.person} (age " in flat
     assert f"{result.gap:.3f}" in flat
     assert f"{result.pure_gap:.3f}" in flat
     assert "rich → poor" in flat or "poor → rich" in flat
@@ -66,7 +71,7 @@ def test_brackets_in_data_are_no_markup(samples):
     import dataclasses
 
     result = dataclasses.replace(samples.nasty_result(), pure_map=unfair, reasons=("[i]why[/i]",))
-    text = printed(print_audit, result, width=200)
+    text = printed(print_audit, result, full=True, width=200)
     assert "[bold]a[/bold]: [red]x[/red] → [/nothing]" in text
     assert "[i]why[/i]" in text
 
@@ -88,10 +93,21 @@ def test_notebook_summaries_stand_alone_and_escape(samples):
     assert "&lt;/script&gt;&lt;img" in html
     assert "http" not in html
     assert len(html) < 10_000
-    assert "Unfair" in html
+    assert "Depends on" in html
     compared = samples.comparison()._repr_html_()
     assert "blind &lt;b&gt;" in compared
     assert "blind <b>" not in compared
+
+
+def test_the_plot_of_effects_has_a_bar_to_either_side(samples):
+    _, result = samples.adult_result()
+    axes = result.plot()
+    lose, gain = ([round(abs(bar.get_width())) for bar in bars] for bars in axes.containers)
+    shown = result.effects.head(8)
+    assert (lose, gain) == (shown["lose"].tolist(), shown["gain"].tolist())
+    assert axes.get_title(loc="left") == str(result.headline.title)
+    with pytest.raises(lw.InputError, match="favourable"):
+        samples.nasty_result().plot()
 
 
 def test_the_curve_plot_is_the_curve(samples):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import time
 
 import numpy as np
@@ -17,7 +18,7 @@ from likewise.data import TabularDomain, find_missing
 from likewise.models import as_model
 from likewise.models.matching import MissingCellsModel
 from likewise.serving import FrameAuditor, Limits
-from likewise.serving.queue import Job, RowScores, open_upload
+from likewise.serving.queue import Job, RowScores, open_upload, page_words
 
 SCORE = "/api/audits/0/score"
 
@@ -144,6 +145,8 @@ BOMBS = {
     "a pickle": b"\x80\x04K\x01.",
     "half a Parquet file": parquet(table())[:400],
     "nothing": b"",
+    "one word": b"hello\nworld",
+    "one person": b"a,b\n1,2\n",
 }
 
 
@@ -229,6 +232,58 @@ def test_an_audit_that_fails_says_why(client):
     assert "skill" in job["error"]
     assert "Traceback" not in job["error"]
     assert job["page"] is None
+
+
+@pytest.mark.parametrize("favourable", ["0", "1"])
+def test_the_favourable_value_and_the_sample_that_are_asked_for_are_used(client, favourable):
+    number = upload(client)
+    asked = {"table": number, "target": "hired", "sensitive": ["sex"], "positive": favourable, "sample": 40}
+    assert client.post("/api/jobs", asked)[0] == 200
+    job = wait(client, ("done", "failed"))
+    assert job["error"] is None
+    page = client.ask("GET", job["page"])[2].decode()
+    document = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    scope = document["summary"]["scope"]
+    assert str(scope["favourable"]) == favourable
+    assert (scope["people"], scope["supplied"], scope["sampled"]) == (40, 60, True)
+    assert "random sample of 40 of 60 rows" in page
+
+
+def test_everybody_is_audited_unless_a_sample_is_asked_for(client):
+    number = upload(client, data=table(700).to_csv(index=False).encode())
+    client.post("/api/jobs", {"table": number, "target": "hired", "sensitive": ["sex"]})
+    page = client.ask("GET", wait(client, ("done",))["page"])[2].decode()
+    assert "700 of 700 rows" in page
+
+
+def test_a_table_that_the_model_cannot_read_is_refused_when_it_comes(make_client):
+    from sklearn.linear_model import LogisticRegression
+
+    frame = table()
+    fitted = LogisticRegression().fit(frame[["skill", "age"]], frame["hired"])
+    client = make_client(auditor=FrameAuditor(fitted, "fitted"))
+    data = frame.rename(columns={"skill": "talent"}).to_csv(index=False).encode()
+    status, said = client.post("/api/tables", data, content_type="text/csv", x_file_name="people.csv")
+    assert status == 422
+    assert said["error"].startswith(
+        "people.csv lacks skill, which the model reads. The table has: talent, age"
+    )
+
+
+def test_advice_on_a_page_names_no_option_of_the_command_line():
+    said = "The sensitive column 'a' has one value. Name another --sensitive, or pass --read missing=impute. Try again."
+    assert page_words(said) == "The sensitive column 'a' has one value. Try again."
+    assert page_words("Name another --target.") == "Name another column that the model predicts."
+    assert "--" not in page_words("It failed: pass --read missing=drop.")
+
+
+def test_the_next_table_forgets_what_became_of_the_last(client):
+    data = table().rename(columns={"skill": "talent"}).to_csv(index=False).encode()
+    number = upload(client, data=data)
+    client.post("/api/jobs", {"table": number, "target": "hired", "sensitive": ["sex"]})
+    assert wait(client, ("done", "failed"))["state"] == "failed"
+    upload(client)
+    assert json.loads(client.ask("GET", "/api/jobs/current")[2]) == {"state": "none"}
 
 
 class Patient:

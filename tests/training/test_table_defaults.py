@@ -36,6 +36,7 @@ from likewise.training.estimators.automatic import (
     other_folds,
 )
 from likewise.training.networks import behind_projection, folded, scores_of
+from likewise.training.results import warn_about
 
 QUICK = {"hidden_layer_sizes": (8,), "random_state": 0, "n_steps": 60, "lr": 0.02}
 # Where it does not matter how much was learned.
@@ -229,6 +230,33 @@ def test_every_way_not_to_help_is_said():
     assert codes(robust_loss=0.9) == ["not_more_robust"]
     plain = BesideBaseline(500, 0.51, 0.52, 0.5, 0.0, 0.0, 0.5, 0.9)
     assert "check the target" in compared(plain, owner="fit")[0].message
+
+
+def test_advice_is_given_only_if_it_helps():
+    costly = BesideBaseline(500, 0.66, 0.72, 0.5, 0.0, 0.1, 0.5, 0.9)
+    said = {
+        (eps, freed): compared(costly, owner="fit", eps=eps, freed=freed)[0].message
+        for eps in (0.0, 0.1)
+        for freed in (0.1, 0.8)
+    }
+    assert "Lower 'eps' (it was 0.1)" in said[0.1, 0.1]
+    assert "eps" not in said[0.0, 0.1]
+    for eps in (0.0, 0.1):
+        assert "80% of the other columns' variance free, whatever 'eps' is" in said[eps, 0.8]
+    assert all("metric=ExpertSubspace([...])" in message for message in said.values())
+
+
+def test_too_few_people_are_warned_of_once_in_a_search():
+    doubtful = [
+        BesideBaseline(500, 0.70, plain, 0.5, 0.0, 0.1, 0.5, 0.9, lost_error=0.03) for plain in (0.70, 0.71)
+    ]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for seen in doubtful:
+            warn_about(compared(seen, owner="SenSRClassifier"))
+    assert [str(one.message).split(" tell")[0] for one in told] == [
+        "SenSRClassifier: the people are too few to"
+    ]
 
 
 def test_a_part_that_was_asked_for_is_all_that_is_held_out(people):

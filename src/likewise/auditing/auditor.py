@@ -23,7 +23,7 @@ from likewise.auditing.progress import OnProgress
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.rounds import corners, search_people, settle, steps_taken
 from likewise.auditing.search.choosing import read_searches
-from likewise.auditing.search.contract import Budget
+from likewise.auditing.search.contract import Budget, Search
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -257,8 +257,9 @@ def audit_prepared(
     `absent` is a table of truth values: which sensitive cells were missing before they were filled for the model.
     """
     questions = Questions(eps, delta, tau, confidence, limit)
-    searches, required = ((), False)
-    if search != QUESTION_ONE:
+    searches: tuple[Search, ...] = ()
+    required = False
+    if not (isinstance(search, str) and search == QUESTION_ONE):
         searches, required = read_searches(search, timed=budget_seconds is not None, confidence=confidence)
     budget = Budget(budget_seconds)
     if budget_seconds is not None:

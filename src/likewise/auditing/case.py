@@ -15,7 +15,7 @@ from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.core.plain import plain_cell
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.counterfactuals.edits import EditParts, edited_columns
 from likewise.data.case import (
     WIDEST_AUDIT,
@@ -176,7 +176,7 @@ def _with_class_names(matched: Matched, values: Sequence[Any], positive: Any) ->
     if not values:
         return matched
     different = unique_values(list(values))
-    chosen = None if positive is None else find_value(different, positive, what="--positive: the target")
+    chosen = None if positive is None else find_value(different, positive, what="--favourable: the target")
     return replace(matched, model=name_classes(matched.model, different, chosen))
 
 
@@ -193,7 +193,7 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
         return MatchedPeople(matched, matched, people, people.frame, gaps)
     own = people.frame[list(matched.columns)]
     why = why_not_missing(matched.model, own)
-    named = folded([repr(name) for name in gaps.columns], most=5)
+    named = truncated([repr(name) for name in gaps.columns], most=5)
     if why is not None:
         if policy == "keep":
             raise refuse_missing(own, why)
@@ -266,13 +266,13 @@ def build_metric(
 
 
 def read_metric(path: Path | None) -> FairMetric | str | None:
-    """Load a fair metric of a file; the word "columns" stays, and so does None."""
-    if path is None or (str(path) == "columns" and not path.exists()):
-        return None if path is None else "columns"
+    """Load a fair metric of a file; the words "columns" and "learned" stay, and so does None."""
+    if path is None or (str(path) in ("columns", "learned") and not path.exists()):
+        return None if path is None else str(path)
     if not path.is_file():
         raise InputError(
             f"--metric: there is no file {str(path)!r}. `likewise learn-metric` writes one; --metric columns frees just "
-            "the sensitive columns."
+            "the sensitive columns, --metric learned also what predicts them."
         )
     metric = FairMetric.load(path)
     if metric.feature_map is None:

@@ -122,7 +122,7 @@ class Prepared:
 
 def prepare_people(asked: AuditRequest, X: Any, y: Any) -> Prepared:
     """Prepare the audit of people in memory."""
-    problem = replace(asked.problem(X, y, asked.domain), absent=asked.absent, labelled=asked.labelled)
+    problem = asked.problem(X, y, asked.domain).with_known(absent=asked.absent, labelled=asked.labelled)
     searches, left_out = choose_searches(
         asked.searches,
         problem,
@@ -145,10 +145,10 @@ def prepare(
 ) -> Prepared:
     """Settle the values of edited columns and what the searches learn from people; say what all of it rests on."""
     if problem.edits:
-        problem = replace(problem, values=sensitive_values(problem))
+        problem = problem.with_known(values=sensitive_values(problem))
         fixed = problem.coordinates.fixed_names()
         plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
-        problem = replace(problem, edits=plan.settled_edits(problem.edits))
+        problem = problem.with_known(edits=plan.settled_edits(problem.edits))
     ready = tuple(search.prepare(problem) for search in searches)
     settled = any(search.settles(asked.eps) for search in ready)
     listed: tuple[str, ...] = ()

@@ -110,7 +110,14 @@ class AuditProblem:
         if together:
             note = Message("assumption.one_hot", columns=together)
             made = replace(made, assumptions=(*made.assumptions, note))
-        return replace(made, edits=exchanged, unnamed=unnamed)
+        return made.with_known(edits=exchanged, unnamed=unnamed)
+
+    def with_known(self, **changes: Any) -> AuditProblem:
+        """Return the same problem of the same people with other choices, without computing what is known already again."""
+        found = replace(self, **changes)
+        known = ("X", "repeats", "_own", "base_loss", "decisions")
+        found.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        return found
 
     @property
     def sensitive_edits(self) -> EditParts:
@@ -162,7 +169,7 @@ class AuditProblem:
     def ask(self, table: Any) -> tuple[Floats, np.ndarray[Any, Any]]:
         """Return the model's outputs about rows, and its decisions: positions of classes, or numbers of a regression."""
         model, shown = self.coordinates.model, self.coordinates.for_model(table)
-        outputs = model.outputs(shown)
+        outputs: Floats = np.asarray(model.outputs(shown), dtype=np.float64)
         if not self.decides:
             return outputs, outputs[:, 0]
         if model.decides_by_outputs:

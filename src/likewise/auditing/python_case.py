@@ -20,8 +20,7 @@ from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
 from likewise.data.case import TableRequest, choose_columns, take_people
 from likewise.data.column import plain
 from likewise.data.opening import TableChoices
-from likewise.models.convert import as_model
-from likewise.models.matching import frame_question
+from likewise.models.matching import adapter_of, frame_question
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 
@@ -40,8 +39,8 @@ def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None
     names = getattr(model, "feature_names_in_", None)
     if names is not None and frame is not None and set(names) <= set(frame.columns):
         words = any(frame[name].dtype.kind not in "biuf" for name in names)
-        if words and not as_model(model, loss=loss or "zero_one").takes_frame:
-            model = as_model(model, loss=loss or "cross_entropy", takes_frame=True)
+        if words and not adapter_of(model, loss or "auto", None).takes_frame:
+            model = adapter_of(model, loss or "auto", True)
     return LoadedModel(model, "import path")
 
 
@@ -88,7 +87,7 @@ def audit_table(
     columns_alone = isinstance(metric, str) and metric == "columns"
     if eps is None:
         eps = 0.0 if columns_alone else 0.1
-    if columns_alone and eps == 0 and edits is None and search == "auto":
+    if columns_alone and eps == 0 and edits is None and isinstance(search, str) and search == "auto":
         search = QUESTION_ONE
     # Sensitive columns are exchanged anyway.
     parts = tuple(
@@ -128,7 +127,9 @@ def audit_table(
         **asked,
     )
     result = audit_case(case, engine=engine, map_folder=map_folder, progress=progress, tau=tau)
-    more: dict[str, Any] = {"labelled": y is not None} | ({} if favourable is None else {"favourable": plain(favourable)})
+    more: dict[str, Any] = {"labelled": y is not None} | (
+        {} if favourable is None else {"favourable": plain(favourable)}
+    )
     if target is not None:
         more["target"] = str(target)
     return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)

@@ -166,7 +166,7 @@ def search_people(
     budget, last = prepared.budget, len(prepared.searches) - 1
     if budget.seconds is not None:
         # After the search decisions about the worst cases are asked for, and people are put together.
-        after = 0.1 + 2.0 * problem.seconds_to_ask + _SECONDS_AFTER * problem.n
+        after = 0.1 * min(budget.seconds, 1.0) + 2.0 * problem.seconds_to_ask + _SECONDS_AFTER * problem.n
         budget = replace(budget, seconds=max(budget.seconds - after, 1e-9))
     with search_bar(show=progress) as watched:
         for number, search in enumerate(prepared.searches):

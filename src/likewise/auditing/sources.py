@@ -136,9 +136,9 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
 
     choices, target = asked.choices, str(asked.target)
     if choices.policy not in ("auto", "keep") or choices.empty:
-        said = option("empty") if choices.empty else option("missing", choices.policy)
+        key = option("empty") if choices.empty else option("missing", choices.policy)
         raise InputError(
-            f"{pattern.name} is read part by part, where {said} cannot be used. Drop or fill missing "
+            f"{pattern.name} is read part by part, where {key} cannot be used. Drop or fill missing "
             "values first, or pass --sample."
         )
     found = parquet_files(str(pattern))
@@ -166,7 +166,16 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
         for name, plan in plans.items()
     }
     notes.append(f"{n:,} people are read part by part; each is compared with a sample of the others.")
-    return StreamedPeople(features, labels, plans, None, tuple(notes), pattern, target, tuple(values), extent)
+    return StreamedPeople(
+        features,
+        labels,
+        plans,
+        notes=tuple(notes),
+        path=pattern,
+        target=target,
+        target_values=tuple(values),
+        extent=extent,
+    )
 
 
 def _target_values(seen: frozenset[Any], positive: Any, name: str, target: str) -> list[Any]:
@@ -174,7 +183,7 @@ def _target_values(seen: frozenset[Any], positive: Any, name: str, target: str) 
         raise InputError(f"{name}: the target {target!r} has missing values. Drop those rows first.")
     values = sorted(seen, key=lambda value: (str(type(value)), value))
     if positive is not None:
-        find_value(values, positive, what="--positive: the target")
+        find_value(values, positive, what="--favourable: the target")
         if len(values) > 2:
             raise InputError(
                 f"{name} is read part by part, where a target with more than two values cannot be cut in two. "

@@ -264,10 +264,10 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
         error.show()
         sys.exit(EXIT_BAD_INPUT)
     except UnfairError as error:
-        write_error(f"Unfair (shown): {error}")
+        write_error(str(error))
         sys.exit(EXIT_UNFAIR)
     except NotConvergedError as error:
-        write_error(f"Not converged: {error}")
+        write_error(str(error))
         sys.exit(EXIT_NOT_CONVERGED)
     except (LikewiseError, OSError) as error:
         write_error(f"Error: {error}")

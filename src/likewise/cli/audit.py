@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from likewise.cli.options import (
+    EPS,
     SETTINGS,
     Outputs,
     TableChoices,
@@ -143,7 +144,7 @@ def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable,
     else:
         notes.append(
             f"There are no impact ratios: the model chooses among {len(classes)} classes, so that nobody is plainly "
-            "selected (--positive names the value that counts)."
+            "selected (--favourable names the value that counts)."
         )
         return (), tuple(notes)
     if not isinstance(case.frame, type(people)):
@@ -252,12 +253,12 @@ class AuditChoices:
     """The options of an audit that say what is looked at."""
 
     target: str
-    positive: str | None
+    favourable: str | None
     sensitive: tuple[str, ...]
     immutable: tuple[str, ...]
     reading: TableChoices
     edit: tuple[str, ...]
-    eps: str
+    eps: str | None
     delta: float | None
     confidence: float
     metric: Path | None
@@ -270,6 +271,13 @@ class AuditChoices:
     tolerance: float
     twins: str | None = None
     rules: tuple[str, ...] = ()
+    limit: float | None = None
+
+    @property
+    def question_one(self) -> bool:
+        """Whether nothing is asked but what changes when only the sensitive columns do."""
+        alone = self.metric is None or str(self.metric) == "columns"
+        return alone and not self.edit and self.search == "auto" and parse_budget(self.eps or "0") == 0.0
 
     @property
     def consequences(self) -> dict[str, Any]:
@@ -283,18 +291,29 @@ class AuditChoices:
         "likewise datasets german -o people.csv",
         "likewise train people.csv --target target --sensitive sex -o model.safetensors",
         "likewise audit model.safetensors people.csv --target target --sensitive sex -o audit.html",
-        after="Exit codes: 0 no unfairness beyond --delta was found, 1 unfair, 2 bad input, 3 could not be answered: the "
-        "search did not converge, or model and table do not belong together.",
+        after="Exit codes: 0 within --limit (or none set), 1 beyond it, 2 bad input, 3 could not be answered: a search did "
+        "not converge, or model and table do not belong together.",
     ),
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target", "positive", "sensitive", "edit", "metric", "eps", "delta", "confidence", "twins", "rules")
+@options(
+    "target",
+    "favourable",
+    "sensitive",
+    "limit",
+    "edit",
+    "metric",
+    "eps_asked",
+    "delta",
+    "twins",
+    "rules",
+)
 @table_options
 @options("sample", "budget", "seed")
 @settings(*SETTINGS)
 @outputs("html", "json", "-", "folder", "parquet")
-@options("language", "engine", "trust", "quiet", "config")
+@options("full", "language", "engine", "trust", "quiet", "config")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -307,10 +326,11 @@ def command(
     engine: str,
     trust: Sequence[str],
     diagnose: bool,
+    full: bool,
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Audit a model for unequal treatment of comparable people.
+    """Say whose decision changes when only the sensitive columns do, and in which direction.
 
     MODEL is a file (likewise's own, ONNX, XGBoost, LightGBM, CatBoost, skops) or package.module:attribute.
     TABLE is CSV, Parquet, Arrow, JSON lines or Excel, with the people in their own units; a folder or a quoted pattern
@@ -344,7 +364,9 @@ def command(
         outputs,
         quiet=quiet,
         document=lambda: json_text(report.audit_document(result, name=model, **extras)),
-        show=lambda: report.print_audit(result, evaluation=evaluation, twins=extras.get("twins", ())),
+        show=lambda: report.print_audit(
+            result, full=full, language=language, evaluation=evaluation, twins=extras.get("twins", ())
+        ),
         html=lambda path: report.write_html(result, path, overwrite=force, **page, **extras),
         json=lambda path: report.write_json(result, path, overwrite=force, **extras),
         folder=lambda path: _leave_evidence(ctx, audited, path, provenance, force=force),
@@ -401,8 +423,6 @@ def run_audit(
         found, hidden = diagnose_metric(case.metric, people, asked, choices.seed)
         for why in (*unknown, *hidden):
             progress.note(why)
-    if choices.tolerance and result.flipped is None:
-        progress.note(_apart_words(result, choices.tolerance))
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
     if choices.twins is not None:
         with progress.stage("Comparing kinds of twins"):
@@ -410,15 +430,6 @@ def run_audit(
         for why in unknown:
             progress.note(why)
     return Audited(result, extras, case, people)
-
-
-def _apart_words(result: AuditResult, tolerance: float) -> str:
-    only = result.sensitive
-    if only is not None and only.changed is not None:
-        names = ", ".join(only.columns)
-        return f"{only.share} of the people are predicted more than {tolerance:g} apart when only {names} changes."
-    apart = result.pure_map.flipped.sum() / result.n
-    return f"at least {apart:.1%} of the people are predicted more than {tolerance:g} from a free twin."
 
 
 def _leave_evidence(
@@ -447,18 +458,19 @@ def make_case(
     loaded: LoadedModel, table: Path | MemoryFile, choices: AuditChoices, engine: Engine | None = None
 ) -> Case:
     """Bring a model and a table together."""
+    from likewise.auditing.auditor import QUESTION_ONE
     from likewise.auditing.case import prepare_case, read_metric, table_request
     from likewise.auditing.case_evaluation import as_edits
     from likewise.auditing.sources import open_people
 
     words = parse_edits(choices.edit)
-    metric = read_metric(choices.metric)
+    metric = read_metric(choices.metric) or "columns"
     asked = table_request(
         loaded,
         metric,
         (*choices.sensitive, *choices.immutable, *words),
         target=choices.target,
-        positive=choices.positive,
+        positive=choices.favourable,
         choices=choices.reading,
         sample=choices.sample,
         seed=choices.seed,
@@ -474,12 +486,14 @@ def make_case(
         immutable=choices.immutable,
         takes=choices.model_takes,
         loss=choices.loss,
-        positive=choices.positive,
+        positive=choices.favourable,
         missing=choices.reading.policy,
-        eps=parse_budget(choices.eps),
+        eps=parse_budget(choices.eps or ("0" if metric == "columns" else f"{EPS}")),
         delta=choices.delta,
+        limit=choices.limit,
         confidence=choices.confidence,
-        search=choices.search,
+        search=QUESTION_ONE if choices.question_one else choices.search,
+        source=table.name,
         seed=choices.seed,
         budget=choices.budget_seconds,
         tolerance=choices.tolerance or None,
@@ -488,7 +502,7 @@ def make_case(
 
 def check_choices(choices: AuditChoices) -> None:
     """Raise where choices are missing or do not go together, before anything is read."""
-    parse_budget(choices.eps)
+    parse_budget(choices.eps or "0")
     parse_edits(choices.edit)
     if choices.twins is None and choices.rules:
         raise InputError("--rules says what follows from an attribute, for --twins. Add --twins all.")
@@ -510,7 +524,7 @@ def check_choices(choices: AuditChoices) -> None:
 
 def _judge(result: AuditResult) -> None:
     result.raise_if_unanswered()
-    if result.delta is not None:
+    if result.delta is not None or result.limit is not None:
         result.raise_if_unfair()
     elif result.status != "converged":
-        raise NotConvergedError("the audit did not converge: " + "; ".join(result.reasons))
+        raise NotConvergedError("The audit did not converge: " + "; ".join(result.reasons))

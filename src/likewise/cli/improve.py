@@ -52,7 +52,7 @@ _INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
     ),
 )
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target", "positive", "classes", "sensitive", "edit", "metric", "eps", "confidence")
+@options("target", "favourable", "classes", "sensitive", "edit", "metric", "eps", "confidence")
 @option("--model", metavar="MODEL", help="Your model, to search beside.")
 @option(
     "--compare",
@@ -97,8 +97,9 @@ def command(
 ) -> None:
     """Search for a less discriminatory alternative, and document the search.
 
-    Boosted trees plain, with the consensus of twins and fair at several strengths, SenSR, SenSeI, Project, and your
-    model if you name one: each is cross-validated on 80% of the people. The rule takes one (the least unfair within
+    Logistic regression and boosted trees, plain and without the sensitive columns, trees with the consensus of twins
+    and fair at several strengths, SenSR, SenSeI, Project, and your model if you name one: each is cross-validated on 80%
+    of the people. The rule takes one (the least unfair within
     .01 of the best balanced accuracy); it is trained on all of these and checked on the people put aside. -o FOLDER/
     gets index.html, improvement.json, alternatives.csv, the chosen model, and the finished trainings in cells.
 
@@ -168,7 +169,7 @@ def read_training_table(table: Path, given: Mapping[str, Any], progress: Progres
             metric,
             (*given["sensitive"], *given["immutable"], *words),
             target=given["target"],
-            positive=given["positive"],
+            positive=given["favourable"],
             choices=given["reading"],
             sample=given["sample"],
             seed=given["seed"],
@@ -197,14 +198,14 @@ def _improved(
             "--eps must be a number here; columns in their own units are for --compare and `audit`."
         )
     least = tuple(SHORT[word] for word in dict.fromkeys(given["least"]))
-    model, positive = given["model"], given["positive"]
+    model, positive = given["model"], given["favourable"]
     loaded = None if model is None else load(model, given["trust"], progress)
     read = read_training_table(table, given, progress)
     people = read.people
     check_varied(people.frame, given["sensitive"])
     check_finite(people.frame)
     if positive is not None:
-        positive = find_value(unique_values(read.labels), positive, what="--positive: the target")
+        positive = find_value(unique_values(read.labels), positive, what="--favourable: the target")
     with ExitStack() as stack:
         reporter: list[Reporter | None] = [None]
 

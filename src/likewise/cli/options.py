@@ -181,6 +181,9 @@ SETTINGS = {
     "search": _choice("Search", "auto", "candidates", "gradient", "domain", "exact"),
     "loss": _choice("Loss", "auto", "cross_entropy", "hinge", "zero_one", "squared"),
     "tolerance": Key("NUMBER", "Predictions this close are the same decision.", click.FloatRange(min=0), 0.0),
+    "confidence": Key(
+        "SHARE", "Of intervals and bounds.", click.FloatRange(0, 1, min_open=True, max_open=True), 0.95
+    ),
     "immutable": _columns("No counterpart may differ in it."),
     "model_takes": _choice("Columns or encoded numbers", "auto", "table", "encoded"),
     "explore": Key("yes", "Put model and people into the page, to try edits.", bool, False),
@@ -356,8 +359,10 @@ _TWINS = ["attribute", "consequences", "matched", "all"]
 _SHARED: dict[str, Callable[[Any], Any]] = {
     "target": option("--target", required=True, metavar="COLUMN", help="Column that the model predicts."),
     "target_left_out": option("--target", metavar="COLUMN", help="Column that the model predicts."),
-    "positive": option(
-        "--positive", metavar="VALUE", help="Value of the target that counts as 1; or '>=10'."
+    "favourable": option(
+        "--favourable",
+        metavar="VALUE",
+        help="Favourable value of the target, class 1; or '>=10'.",
     ),
     "classes": option("--classes", is_flag=True, help="Take each number of the target as a class."),
     "sensitive": option(
@@ -373,7 +378,7 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         "--metric",
         type=_FILE,
         metavar="FILE",
-        help="From learn-metric; or columns: only --sensitive is free.",
+        help="From learn-metric; or learned, or columns: only --sensitive is free.",
     ),
     "eps": option(
         "--eps",
@@ -382,6 +387,14 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         metavar="EPS",
         help="Tolerated distance, or age=2,hours=5.",
     ),
+    "eps_asked": option("--eps", metavar="EPS", help="Also people this far apart, or age=2,hours=5."),
+    "limit": option(
+        "--limit",
+        metavar="SHARE",
+        callback=lambda ctx, parameter, word: parse_share(word),
+        help="Decisions that may change: 1%. Exit code 1 above it.",
+    ),
+    "full": option("--full", is_flag=True, help="Print loss, ε and what is proved, too."),
     "delta": option(
         "--delta", type=click.FloatRange(min=0), metavar="GAP", help="Largest fair gap; exit code 1 above it."
     ),
@@ -491,6 +504,20 @@ def example(*lines: str, after: str = "") -> str:
     # The first character tells click not to wrap these lines.
     shown = "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
     return f"{shown}\n\n{after}" if after else shown
+
+
+def parse_share(text: str | None) -> float | None:
+    """Read ``--limit``: a percentage, or a number between 0 and 1."""
+    if text is None:
+        return None
+    word = str(text).strip()
+    try:
+        share = float(word[:-1]) / 100 if word.endswith("%") else float(word)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"--limit must be a share of the decisions such as 1% or 0.01, got {text!r}.")
+    return share
 
 
 def parse_edits(edits: Sequence[str]) -> dict[str, list[str]]:

@@ -150,7 +150,7 @@ def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
 
 # Options that a repetition takes over. None of them lets a file run code, writes a file or opens a connection.
 REPEATED = (
-    "target", "positive", "sensitive", "edit", "metric", "eps", "delta", "confidence", "twins", "rules", "columns", "read",
+    "target", "favourable", "sensitive", "edit", "metric", "limit", "eps", "delta", "twins", "rules", "columns", "read",
     "sample", "budget-seconds", "seed", "set",
 )  # fmt: skip
 

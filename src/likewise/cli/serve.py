@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path), required=False)
-@options("target_left_out", "positive", "sensitive", "edit", "metric", "eps", "delta", "confidence")
+@options("target_left_out", "favourable", "sensitive", "edit", "metric", "eps_asked", "delta", "confidence")
 @table_options
 @options("sample", "budget", "seed")
 @settings("search", "loss", "immutable", "model_takes")
@@ -86,7 +86,7 @@ def command(
     if audited is not None:
         unbroken(audited.result)
     limits = Limits(upload_bytes=max_upload * 2**20)
-    known = {"target": target, "positive": choices.positive, "sensitive": list(choices.sensitive)}
+    known = {"target": target, "positive": choices.favourable, "sensitive": list(choices.sensitive)}
 
     def say(link: str) -> None:
         click.echo(f"Serving {model}: {link}\nThe link works on this machine alone. Ctrl-C ends the server.")
@@ -132,7 +132,7 @@ class CommandAuditor:
         choices = replace(
             self.choices,
             target=question.target,
-            positive=question.positive,
+            favourable=question.positive,
             sensitive=question.sensitive,
             budget_seconds=question.seconds,
             sample=question.sample,

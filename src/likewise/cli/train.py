@@ -84,7 +84,7 @@ def train_method(
 @option(
     "--method", type=click.Choice(sorted(METHODS)), default="sensr", show_default=True, help="How to train."
 )
-@options("target", "positive", "classes", "sensitive", "metric")
+@options("target", "favourable", "classes", "sensitive", "metric")
 @table_options
 @option("--eps", type=click.FloatRange(min=0), help="Tolerance of robust methods.")
 @option("--steps", type=click.IntRange(min=1), help="Training steps.  [default: the method's own]")
@@ -104,7 +104,7 @@ def command(
     method: str,
     outputs: Outputs,
     target: str,
-    positive: str | None,
+    favourable: str | None,
     sensitive: tuple[str, ...],
     classes: bool,
     reading: TableChoices,
@@ -133,7 +133,7 @@ def command(
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
-                asked = {"target": target, "positive": positive, "choices": reading}
+                asked = {"target": target, "positive": favourable, "choices": reading}
                 people, given = _read(table, metric, sensitive, sample=sample, seed=seed, **asked)
                 y = people.labels
                 assert y is not None  # a target was named

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target_left_out", "positive", "sensitive")
+@options("target_left_out", "favourable", "sensitive")
 @option(
     "--delta",
     type=click.FloatRange(0.0, 1.0),
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 @table_options
 @options("sample", "proof_budget", "seed")
 @settings("model_takes")
-@outputs("json", "-", "csv")
+@outputs("html", "json", "-", "csv")
 @options("language", "trust", "quiet", "config")
 def command(
     model: str,
     table: Path,
     target: str | None,
-    positive: str | None,
+    favourable: str | None,
     sensitive: Sequence[str],
     reading: TableChoices,
     budget_seconds: float,
@@ -93,7 +93,7 @@ def command(
             None,
             sensitive,
             target=target,
-            positive=positive,
+            positive=favourable,
             choices=reading,
             sample=sample,
             seed=seed,
@@ -105,7 +105,7 @@ def command(
             needed=sensitive,
             takes=model_takes,
             loss="cross_entropy",
-            positive=positive,
+            positive=favourable,
             missing=reading.policy,
             lenient=True,
         )
@@ -128,6 +128,9 @@ def command(
         quiet=quiet,
         document=lambda: to_json(document),
         show=lambda: report.print_verification(document, language=language),
+        html=lambda path: report.write(
+            document, path, form="html", language=language, overwrite=outputs.force
+        ),
         json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
         csv=lambda path: _write_rows(found.examples, path),
     )

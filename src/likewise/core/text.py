@@ -57,8 +57,8 @@ def join_words(words: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-def folded(words: Sequence[str], most: int = 8) -> str:
-    """Join words as a sentence does, and fold what would be too many."""
+def truncated(words: Sequence[str], most: int = 8) -> str:
+    """Join words as a sentence does; of too many, name the first and count the rest."""
     if len(words) <= most + 1:
         return join_words(words)
     return f"{', '.join(words[:most])} and {len(words) - most:,} more"

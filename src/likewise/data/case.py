@@ -11,7 +11,7 @@ import numpy as np
 
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, same_words, with_columns
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.data.one_hot import match_one_hot
 from likewise.data.opening import TableChoices, option
 from likewise.data.target import binary_labels
@@ -260,14 +260,15 @@ def _without_gaps(
     gaps = [str(name) for name, some in frame.isna().any().items() if some]
     if not gaps:
         return table, nothing
-    named = folded([repr(name) for name in gaps], most=5)
+    named = truncated([repr(name) for name in gaps], most=5)
     if policy == "drop":
         whole = drop_missing(frame, owner=owner)
         notes.append(f"left out {len(frame) - len(whole):,} people with missing values in {named}.")
         return table.loc[whole.index], nothing
     if policy == "category":
         notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
-        return with_columns(table, own_category(frame)), nothing
+        own = own_category(frame)
+        return with_columns(table, {name: own[name] for name in map(str, own.columns)}), nothing
     if asked.keeps_missing and policy in ("auto", "keep"):
         return table, find_missing(table, held)
     if policy == "keep":
@@ -346,14 +347,14 @@ def choose_columns(
         used = tuple(frame.columns)
     categories: tuple[str, ...] = ()
     if used is not None:
-        used, categories = _used_columns(used, frame)
+        used, categories = _used_columns(used, frame, notes)
     wanted = set(used if used is not None else frame.columns) | set(needed)
     if choices.only:
         wanted &= {*choices.only, *needed, *(used or ())}
     names = [str(name) for name in frame.columns if name in wanted]
     rest = [repr(str(name)) for name in frame.columns if name not in wanted]
     if rest and used is not None:
-        notes.append(f"the model does not use {folded(rest)}; left out.")
+        notes.append(f"the model does not use {truncated(rest)}; left out.")
     must = {*needed, *(used or ()), *choices.only}
     plans, out = {}, []
     known = {name: ColumnPlan("category") for name in categories}
@@ -369,7 +370,7 @@ def choose_columns(
         else:
             out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
     if out:
-        notes.append(f"left out {folded(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
+        notes.append(f"left out {truncated(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
     if not plans:
         raise InputError(
             f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."
@@ -378,12 +379,18 @@ def choose_columns(
     return frame[list(plans)], plans
 
 
-def _used_columns(names: Sequence[str], frame: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _used_columns(
+    names: Sequence[str], frame: pd.DataFrame, notes: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns of the table that a model's names stand for, and those that are one-hot in the model."""
     if all(name in frame.columns for name in names):
         return tuple(names), ()
     one_hot = match_one_hot(names, frame)
     if one_hot is not None:
+        gaps = [repr(c) for c in one_hot.places if c not in one_hot.missing and frame[c].isna().any()]
+        if gaps:
+            said = "are 0 in all the model's columns of theirs, as get_dummies writes them."
+            notes.append(f"missing cells of {truncated(gaps)} {said}")
         return one_hot.columns, tuple(one_hot.places)
     alike = [next((str(c) for c in frame.columns if same_words(c, name)), name) for name in names]
     return tuple(alike), ()

@@ -17,7 +17,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError
 from likewise.core.frames import with_columns
-from likewise.core.text import folded
+from likewise.core.text import truncated
 
 MISSING_WORD = "(missing)"
 _MARK = " is missing"
@@ -163,7 +163,7 @@ def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:
     if len(whole):
         return whole
     share = frame.isna().mean().sort_values(ascending=False, kind="stable")
-    worst = folded([f"{name!r} ({part:.0%})" for name, part in share.items() if part > 0], most=5)
+    worst = truncated([f"{name!r} ({part:.0%})" for name, part in share.items() if part > 0], most=5)
     raise InputError(
         f"{owner}: every row has a missing value, so --read missing=drop leaves nobody. The emptiest columns: {worst}. "
         "Leave them out with --read ignore=NAME, or pass --read missing=impute."

@@ -14,9 +14,11 @@ import pandas as pd
 from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.core.frames import same_words, with_columns
-from likewise.core.text import folded
+from likewise.core.text import truncated
 
 _SEPARATORS = ("_", "__", "=", ".", ":", "-", " ", "/", "|")
+# Texts and ids are not one-hot.
+_MOST_VALUES = 5_000
 _MISSING = frozenset({"nan", "NaN", "None", "<NA>", "NaT"})
 # What scikit-learn calls columns that a ColumnTransformer passes through; a scaled one is not the table's.
 _PASSED = ("remainder__", "passthrough__")
@@ -85,15 +87,13 @@ class OneHotColumns:
         value, place = next(iter(places.items()))
         said = (
             f"the model takes one-hot columns, recognised by their names ({self.names[place]!r} is {name} = {value}): "
-            f"{folded([repr(column) for column in self.places])}."
+            f"{truncated([repr(column) for column in self.places])}."
         )
         if self.omitted:
-            left = folded([f"{column} = {value}" for column, value in self.omitted.items()])
+            left = truncated([f"{column} = {value}" for column, value in self.omitted.items()])
             said += f" Taken for the value that was dropped when the model's columns were made: {left}."
         if self.absent:
-            said += (
-                f" Nobody in the table has the value of {folded([repr(one) for one in self.absent], most=5)}."
-            )
+            said += f" Nobody in the table has the value of {truncated([repr(one) for one in self.absent], most=5)}."
         return said
 
 
@@ -105,11 +105,14 @@ def match_one_hot(names: Sequence[str], frame: pd.DataFrame) -> OneHotColumns | 
     InputError
         Some are recognised and others are not, or a value of the table has no column.
     """
-    copied, rest = {}, []
+    copied: dict[str, int] = {}
+    rest = []
     for place, name in enumerate(names):
         own = _copied(name, frame)
         if own is None:
             rest.append(place)
+        elif own in copied:
+            _refuse(f"two of its columns are the table's {own!r}: {names[copied[own]]!r} and {name!r}")
         else:
             copied[own] = place
     spelled = _Spellings(frame, [names[place] for place in rest])
@@ -174,7 +177,8 @@ class _Spellings:
         for column in map(str, frame.columns):
             values = frame[column].dropna().unique()
             # Every value but one needs a column.
-            if frame[column].dtype.kind in "iuf" and len(values) > len(names) + 1:
+            most = len(names) + 1 if frame[column].dtype.kind in "iuf" else _MOST_VALUES
+            if len(values) > most:
                 continue
             for value in map(python_scalar, values):
                 for text in _texts(value):
@@ -245,26 +249,28 @@ def _omitted(
     frame: pd.DataFrame,
 ) -> dict[str, Any]:
     """Return the value of each column that was left out because the others say it; refuse values that are unknown."""
-    omitted, whole, several = {}, [], []
+    omitted, whole, pairs, several = {}, [], [], []
     for name, known in places.items():
         values = list(map(python_scalar, frame[name].dropna().unique()))
         rest = [value for value in values if value not in known]
+        own = [text for text, owner in absent.items() if owner == name]
         if not rest:
             whole += [name] if len(values) > 1 else []
+            pairs += [name] if len(known) + len(own) == 2 else []
             continue
-        own = [text for text, owner in absent.items() if owner == name]
         levels = [text[len(start) :] for text in own for start in list(styles[name])[:1]]
         binary = len(known) + len(levels) == 1
         if len(rest) > 1 or not (binary or _is_first(rest[0], known, levels, frame[name])):
-            shown = folded([repr(value) for value in rest], most=5)
+            shown = truncated([repr(value) for value in rest], most=5)
             _refuse(f"column {name!r} of the table has values for which the model has no column: {shown}")
         omitted[name] = rest[0]
         several += [] if binary else [name]
-    if several and whole:
-        name = several[0]
+    # drop_first drops a value of every column, drop="if_binary" one of every column with two values.
+    lacking, against = (several, whole) if several and whole else (list(omitted), pairs)
+    if lacking and against:
         _refuse(
-            f"{name} = {omitted[name]} has no column, while every value of {whole[0]!r} has one: it may have been dropped "
-            "or be unknown to the model"
+            f"{lacking[0]} = {omitted[lacking[0]]} has no column, while every value of {against[0]!r} has one: it may have "
+            "been dropped or be unknown to the model"
         )
     return omitted
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, require
 from likewise.core.frames import check_columns
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.data.opening import MemoryFile, OpenedFile, Reading, open_file
 from likewise.data.text_tables import first_line_of, read_text
 
@@ -118,7 +118,9 @@ def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[
     if reading.doubled == "number":
         new = _numbered(names)
         changed = [word for word, old in zip(new, names, strict=True) if word != old]
-        notes.append(f"columns of the same name were numbered: {folded([repr(word) for word in changed])}.")
+        notes.append(
+            f"columns of the same name were numbered: {truncated([repr(word) for word in changed])}."
+        )
         return frame.set_axis(new, axis=1)
     first: dict[str, int] = {}
     drop: list[int] = []
@@ -129,12 +131,12 @@ def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[
         same = frame.iloc[:, at].equals(frame.iloc[:, first[column]])
         (drop if same else differ).append(at)
     if differ:
-        shown = folded([repr(word) for word in dict.fromkeys(names[at] for at in differ)])
+        shown = truncated([repr(word) for word in dict.fromkeys(names[at] for at in differ)])
         raise FormatError(
             f"{name} has columns of the same name with different values: {shown}. Number them with --read doubled=number, "
             "leave them out with --read ignore=NAME, or rename them; --read header=no if the first line holds values."
         )
-    shown = folded([repr(word) for word in dict.fromkeys(names[at] for at in drop)])
+    shown = truncated([repr(word) for word in dict.fromkeys(names[at] for at in drop)])
     notes.append(f"dropped columns that repeat another of the same name and values: {shown}.")
     kept = [at not in set(drop) for at in range(len(names))]
     return frame.loc[:, kept]
@@ -219,7 +221,7 @@ def _from_arrow(table: Any, name: str) -> pd.DataFrame:
     nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
     if nested:
         raise FormatError(
-            f"{name} has columns that hold lists or records: {folded([repr(word) for word in nested])}. Spread them "
+            f"{name} has columns that hold lists or records: {truncated([repr(word) for word in nested])}. Spread them "
             "over plain columns."
         )
     names = list(table.column_names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.data.opening import option
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def find_value(values: Any, text: Any, *, what: str) -> Any:
     for value in found:
         if isinstance(value, (bool, np.bool_)) and wanted.lower() == str(value).lower():
             return value
-    shown = folded([repr(_written(value)) for value in found], most=12)
+    shown = truncated([repr(_written(value)) for value in found], most=12)
     raise InputError(f"{what} has no value {text!r}. Its values: {shown}.")
 
 
@@ -57,7 +57,7 @@ def binary_labels(labels: np.ndarray[Any, Any], positive: Any) -> np.ndarray[Any
         inside = _COMPARE[limit.group(1)](np.asarray(labels, dtype=float), float(limit.group(2)))
         return np.where(inside, positive, f"not {positive}")
     values = unique_values(labels)
-    chosen = find_value(values, positive, what="--positive: the target")
+    chosen = find_value(values, positive, what="--favourable: the target")
     return labels if len(values) <= 2 else np.where(labels == chosen, str(positive), f"not {positive}")
 
 
@@ -75,8 +75,8 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
             middle = numbers[len(numbers) // 2]
             more = "" if broken else "; pass --classes if each of them is a class"
             raise InputError(
-                f"The target {target!r} holds numbers ({folded([repr(v) for v in numbers], most=3)}), and a classifier "
-                f"learns classes. Cut it in two with a limit, such as --positive '>={middle:g}'{more}, or name another "
+                f"The target {target!r} holds numbers ({truncated([repr(v) for v in numbers], most=3)}), and a classifier "
+                f"learns classes. Cut it in two with a limit, such as --favourable '>={middle:g}'{more}, or name another "
                 "--target."
             )
         return
@@ -85,7 +85,7 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
     ):
         raise InputError(
             f"The target {target!r} has {len(values):,} different values for {len(labels):,} people, so they are not "
-            "classes. Name another --target, or one of its values: --positive VALUE."
+            "classes. Name another --target, or one of its values: --favourable VALUE."
         )
 
 
@@ -134,7 +134,7 @@ def leakage_notes(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tupl
     if not told:
         return ()
     names = sorted(told, key=lambda name: -told[name])
-    shown = folded([repr(name) for name in names])
+    shown = truncated([repr(name) for name in names])
     alone = f"{shown} alone tells" if len(names) == 1 else f"each of {shown} alone tells"
     ignored = " ".join(option("ignore", shlex.quote(name)) for name in names)
     return (

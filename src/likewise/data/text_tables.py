@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.data.opening import HEAD, OpenedFile, Reading
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: li
         (marked, "read words such as '?' as missing numbers in"),
     ):
         if found:
-            notes.append(f"{said} {folded([repr(str(frame.columns[at])) for at in found])}.")
+            notes.append(f"{said} {truncated([repr(str(frame.columns[at])) for at in found])}.")
     changed = commas | marked | units
     if not changed:
         return frame
@@ -273,7 +273,7 @@ def numbers_with_unit(column: pd.Series[Any], *, decimals: bool | None) -> pd.Se
 
 
 def _some(names: Sequence[str]) -> str:
-    return folded([repr(name) for name in names if name][:3])
+    return truncated([repr(name) for name in names if name][:3])
 
 
 def _columns(positions: Sequence[int]) -> str:

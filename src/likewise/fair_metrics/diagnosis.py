@@ -496,7 +496,7 @@ def _notes_on_space(features: Features, metric: FairMetric, found: Attribute) ->
     if share > MOST:
         free, directions = metric.null_space.dim, metric.n_features
         whole = round(float(share), 2)
-        notes.append(Message("diagnosis.swallowed", share=whole, free=free, directions=directions))
+        notes.append(Message("diagnosis.removed_variance", share=whole, free=free, directions=directions))
     for name, why in uneven_columns(features.phi, features.where).items():
         notes.append(Message("diagnosis.uneven", column=repr(name), why=why))
     return notes

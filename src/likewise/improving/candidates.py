@@ -45,11 +45,11 @@ class Candidate(ABC):
     ... class SkillOnly(Candidate):
     ...     name = "skill only"
     ...     note = "Logistic regression of one column."
-    ...     def settings(self, ground):
+    ...     def settings(self, data):
     ...         return {}
-    ...     def fit(self, ground, rows, *, seed):
+    ...     def fit(self, data, rows, *, seed):
     ...         one = make_column_transformer(("passthrough", ["skill"]))
-    ...         return make_pipeline(one, LogisticRegression()).fit(ground.frame.iloc[rows], ground.labels[rows])
+    ...         return make_pipeline(one, LogisticRegression()).fit(data.frame.iloc[rows], data.labels[rows])
     >>> result = improve(people, hired, sensitive_features=["sex"], candidates=[SkillOnly()], folds=2)
     >>> result.chosen, result.frame["changed decisions"].item()
     ('skill only', 0.0)
@@ -76,11 +76,11 @@ class Candidate(ABC):
         return ".safetensors"
 
     @abstractmethod
-    def settings(self, ground: SplitData) -> dict[str, Any]:
+    def settings(self, data: SplitData) -> dict[str, Any]:
         """Return everything that determines the model besides the people and the seed, as JSON values."""
 
     @abstractmethod
-    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
+    def fit(self, data: SplitData, rows: Any, *, seed: int) -> Any:
         """Return a model trained on some rows of the table; its `predict` takes the raw table."""
 
     def cost(self, n_people: int) -> float:
@@ -88,17 +88,17 @@ class Candidate(ABC):
         return 1.0 + n_people / 5000
 
 
-# The consensus of twins over a model, on the ground's sensitive columns and edits.
+# The consensus of twins over a model, on the split data's sensitive columns and edits.
 
 
-def twin_consensus(model: Any, ground: SplitData) -> TwinConsensus:
+def twin_consensus(model: Any, data: SplitData) -> TwinConsensus:
     """Return a fitted model that answers for all twins of a person alike."""
     wrapped = TwinConsensus(
         model,
-        sensitive_features={name: list(values) for name, values in ground.twin_values.items()},
-        edits=list(ground.edits) or None,
+        sensitive_features={name: list(values) for name, values in data.twin_values.items()},
+        edits=list(data.edits) or None,
     )
-    return wrapped.fit(ground.frame.iloc[ground.train])
+    return wrapped.fit(data.frame.iloc[data.train])
 
 
 # Simple models: logistic regression, its regularisation chosen by cross-validation.
@@ -128,11 +128,11 @@ class LogisticCandidate(Candidate):
         """Of scikit-learn pipelines."""
         return ".skops"
 
-    def settings(self, ground: SplitData) -> dict[str, Any]:
+    def settings(self, data: SplitData) -> dict[str, Any]:
         """Whether it is blind; the rest is fixed."""
         return {"blind": self.blind, "C": list(_REGULARISATIONS), "folds": _INNER_FOLDS}
 
-    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
+    def fit(self, data: SplitData, rows: Any, *, seed: int) -> Any:
         """Choose the regularisation by the cross-validated log loss, and train on all rows."""
         from sklearn.compose import make_column_transformer
         from sklearn.linear_model import LogisticRegression
@@ -140,8 +140,8 @@ class LogisticCandidate(Candidate):
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-        frame = ground.frame.iloc[rows]
-        used = [name for name in frame if not (self.blind and name in ground.sensitive)]
+        frame = data.frame.iloc[rows]
+        used = [name for name in frame if not (self.blind and name in data.sensitive)]
         numbers = [name for name in used if frame[name].dtype.kind in "biuf"]
         words = [name for name in used if name not in numbers]
         encoder = make_column_transformer(
@@ -151,8 +151,8 @@ class LogisticCandidate(Candidate):
         pipeline = make_pipeline(encoder, LogisticRegression(class_weight="balanced", max_iter=2000))
         grid = {"logisticregression__C": list(_REGULARISATIONS)}
         search = GridSearchCV(pipeline, grid, scoring="neg_log_loss", cv=_inner_folds(seed))
-        found = search.fit(frame, ground.labels[rows]).best_estimator_
-        return twin_consensus(found, ground) if self.blind and ground.edits else found
+        found = search.fit(frame, data.labels[rows]).best_estimator_
+        return twin_consensus(found, data) if self.blind and data.edits else found
 
 
 def _inner_folds(seed: int) -> Any:
@@ -196,31 +196,31 @@ class BoostingCandidate(Candidate):
         """XGBoost's own format."""
         return ".ubj"
 
-    def settings(self, ground: SplitData) -> dict[str, Any]:
-        """Every parameter of the trees but the metric, which is the ground's."""
-        stored = plain_settings(self._estimator(ground, 0).set_params(metric=None))
+    def settings(self, data: SplitData) -> dict[str, Any]:
+        """Every parameter of the trees but the metric, which is the split data's."""
+        stored = plain_settings(self._estimator(data, 0).set_params(metric=None))
         return {"consensus": self.consensus, "depths": list(self.depths), "estimator": stored}
 
-    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
+    def fit(self, data: SplitData, rows: Any, *, seed: int) -> Any:
         """Grow the trees, of the depth that is best on people held out if there are several."""
-        grown = self._estimator(ground, seed)
+        grown = self._estimator(data, seed)
         if self.depths:
-            grown.set_params(max_depth=self._best_depth(ground, rows, seed))
-        grown.fit(ground.frame.iloc[rows], ground.labels[rows])
-        return twin_consensus(grown, ground) if self.consensus else grown
+            grown.set_params(max_depth=self._best_depth(data, rows, seed))
+        grown.fit(data.frame.iloc[rows], data.labels[rows])
+        return twin_consensus(grown, data) if self.consensus else grown
 
-    def _best_depth(self, ground: SplitData, rows: Any, seed: int) -> int:
+    def _best_depth(self, data: SplitData, rows: Any, seed: int) -> int:
         """The depth of the least cross-validated log loss, both classes counting alike."""
         random = np.random.default_rng([seed, 3])
         some = np.sort(random.permutation(rows)[:_MOST_TO_TUNE])
-        frame, labels = ground.frame.iloc[some], ground.labels[some]
-        weights = {value: 1.0 / float(np.mean(labels == value)) for value in ground.classes}
+        frame, labels = data.frame.iloc[some], data.labels[some]
+        weights = {value: 1.0 / float(np.mean(labels == value)) for value in data.classes}
         losses = dict.fromkeys(self.depths, 0.0)
         for kept, held in _inner_folds(seed).split(frame, labels):
-            right = np.searchsorted(ground.classes, labels[held])
+            right = np.searchsorted(data.classes, labels[held])
             weight = np.array([weights[value] for value in labels[held]])
             for depth in self.depths:
-                trees = self._estimator(ground, seed).set_params(max_depth=depth)
+                trees = self._estimator(data, seed).set_params(max_depth=depth)
                 shares = trees.fit(frame.iloc[kept], labels[kept]).predict_proba(frame.iloc[held])
                 own = np.clip(shares[np.arange(len(held)), right], 1e-9, None)
                 losses[depth] -= float(np.sum(weight * np.log(own)))
@@ -231,21 +231,21 @@ class BoostingCandidate(Candidate):
         slower = 3.0 if self.choices.get("eps") else 1.0 + 0.5 * len(self.depths)
         return 1.0 + slower * n_people / 6000 + (n_people / 3000 if self.consensus else 0.0)
 
-    def _estimator(self, ground: SplitData, seed: int) -> Any:
+    def _estimator(self, data: SplitData, seed: int) -> Any:
         from likewise.training import FairBoostingClassifier
 
         named: dict[str, Any] = {}
         if self.blind:
-            named["sensitive_features"] = list(ground.sensitive)
-            named["edits"] = list(ground.edits) or None
+            named["sensitive_features"] = list(data.sensitive)
+            named["edits"] = list(data.edits) or None
         if self.choices.get("eps"):
-            named["metric"] = ground.metric
+            named["metric"] = data.metric
         return FairBoostingClassifier(**named, **self.choices, random_state=seed)
 
 
-def boosting_candidates(ground: SplitData) -> tuple[Candidate, ...]:
+def boosting_candidates(data: SplitData) -> tuple[Candidate, ...]:
     """Return plain boosting first, then ever stronger ones."""
-    named = ", ".join(ground.sensitive)
+    named = ", ".join(data.sensitive)
     found = [
         BoostingCandidate("Boosting", Message("improve.about_boosting"), blind=False, depths=DEPTHS),
         BoostingCandidate(
@@ -260,15 +260,15 @@ def boosting_candidates(ground: SplitData) -> tuple[Candidate, ...]:
             "Fair boosting, depth 2", Message("improve.about_fair", columns=named), choices={"max_depth": 2}
         ),
     ]
-    if ground.eps > 0:
+    if data.eps > 0:
         found.append(
             BoostingCandidate(
-                f"Fair boosting, ε = {ground.eps:g}",
-                Message("improve.about_fair_eps", eps=ground.eps),
-                choices={"eps": ground.eps},
+                f"Fair boosting, ε = {data.eps:g}",
+                Message("improve.about_fair_eps", eps=data.eps),
+                choices={"eps": data.eps},
             )
         )
-    if len(ground.groups) == len(ground.sensitive):
+    if len(data.groups) == len(data.sensitive):
         found += [
             BoostingCandidate(
                 f"Fair boosting, penalty {strength:g}",
@@ -304,27 +304,27 @@ class NetworkCandidate(Candidate):
         """One sentence about what it does."""
         return self.about
 
-    def settings(self, ground: SplitData) -> dict[str, Any]:
-        """Every parameter but the metric and the domain, which are the ground's."""
-        estimator = self._estimator(ground, 0).set_params(metric=None, domain=None)
+    def settings(self, data: SplitData) -> dict[str, Any]:
+        """Every parameter but the metric and the domain, which are the split data's."""
+        estimator = self._estimator(data, 0).set_params(metric=None, domain=None)
         return {"estimator": plain_settings(estimator)}
 
-    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
+    def fit(self, data: SplitData, rows: Any, *, seed: int) -> Any:
         """Train it."""
-        return self._estimator(ground, seed).fit(ground.frame.iloc[rows], ground.labels[rows])
+        return self._estimator(data, seed).fit(data.frame.iloc[rows], data.labels[rows])
 
     def cost(self, n_people: int) -> float:
         """CPU seconds: steps are of batches, whatever the number of people."""
         return self.seconds + n_people / 20_000
 
-    def _estimator(self, ground: SplitData, seed: int) -> Any:
+    def _estimator(self, data: SplitData, seed: int) -> Any:
         from likewise import training
 
         build = getattr(training, self.estimator)
-        return build(metric=ground.metric, domain=ground.domain, random_state=seed, **self.choices)
+        return build(metric=data.metric, domain=data.domain, random_state=seed, **self.choices)
 
 
-def network_candidates(ground: SplitData) -> tuple[Candidate, ...]:
+def network_candidates(data: SplitData) -> tuple[Candidate, ...]:
     """Return the networks on their defaults, which the table decides, and the linear model."""
     return (
         NetworkCandidate(
@@ -380,9 +380,9 @@ class GivenModel(Candidate):
         """It is ready."""
         return False
 
-    def settings(self, ground: SplitData) -> dict[str, Any]:
+    def settings(self, data: SplitData) -> dict[str, Any]:
         """Its answers about the people of the table: whatever gives the same answers is the same model here."""
-        answers = np.asarray(self.model.predict_proba(ground.frame), dtype=np.float64).round(6) + 0.0
+        answers = np.asarray(self.model.predict_proba(data.frame), dtype=np.float64).round(6) + 0.0
         return {
             "consensus": self.consensus,
             "answers": hashlib.sha256(answers.tobytes()).hexdigest()[:16],
@@ -394,28 +394,28 @@ class GivenModel(Candidate):
         roots = {kind.__module__.split(".")[0] for kind in type(self.native).__mro__}
         return next((ending for name, ending in _SUFFIXES.items() if name in roots), ".safetensors")
 
-    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
+    def fit(self, data: SplitData, rows: Any, *, seed: int) -> Any:
         """Return the model, which no rows change."""
         if not self.consensus:
             return self.model
-        wrapped = twin_consensus(self.model, ground)
-        return _of_native(self.native, wrapped, ground) or wrapped
+        wrapped = twin_consensus(self.model, data)
+        return _of_native(self.native, wrapped, data) or wrapped
 
     def cost(self, n_people: int) -> float:
         """Only predictions."""
         return 1.0
 
 
-def given_candidates(model: Any, ground: SplitData, *, positive: Any = None) -> tuple[Candidate, ...]:
+def given_candidates(model: Any, data: SplitData, *, positive: Any = None) -> tuple[Candidate, ...]:
     """Return the user's model as it is and with the consensus of twins."""
-    loaded = loaded_model(model, ground.frame)
-    people = People(ground.frame, ground.labels, plans_of(ground.domain))
+    loaded = loaded_model(model, data.frame)
+    people = People(data.frame, data.labels, plans_of(data.domain))
     matched = match_people(
         loaded,
         people,
-        needed=ground.sensitive,
-        metric=ground.metric,
-        domain=ground.domain,
+        needed=data.sensitive,
+        metric=data.metric,
+        domain=data.domain,
         loss="cross_entropy",
         positive=positive,
     ).matched
@@ -425,11 +425,11 @@ def given_candidates(model: Any, ground: SplitData, *, positive: Any = None) -> 
     return tuple(GivenModel(table, consensus, loaded.native) for consensus in (False, True))
 
 
-def _of_native(native: Any, wrapped: TwinConsensus, ground: SplitData) -> TwinConsensus | None:
+def _of_native(native: Any, wrapped: TwinConsensus, data: SplitData) -> TwinConsensus | None:
     """The same consensus of the model as it was given, which can be written to a file; None where it answers otherwise."""
-    some = ground.frame.iloc[ground.train[:50]]
+    some = data.frame.iloc[data.train[:50]]
     try:
-        found = twin_consensus(native, ground)
+        found = twin_consensus(native, data)
         same = np.allclose(found.predict_proba(some), wrapped.predict_proba(some), rtol=0, atol=1e-9)
         named = found.predict(some).tolist() == wrapped.predict(some).tolist()
     except Exception:  # whatever a model does with rows that are not its own
@@ -437,8 +437,8 @@ def _of_native(native: Any, wrapped: TwinConsensus, ground: SplitData) -> TwinCo
     return found if same and named else None
 
 
-def trained_candidates(ground: SplitData) -> tuple[Candidate, ...]:
+def trained_candidates(data: SplitData) -> tuple[Candidate, ...]:
     """Return the candidates that are trained, in the order of tables; networks only if torch is installed."""
-    networks = network_candidates(ground) if is_installed("torch") else ()
+    networks = network_candidates(data) if is_installed("torch") else ()
     logistic = (LogisticCandidate(blind=False), LogisticCandidate(blind=True))
-    return (*boosting_candidates(ground), *logistic, *networks)
+    return (*boosting_candidates(data), *logistic, *networks)

@@ -31,7 +31,7 @@ from likewise.improving.figures import (
     seen_figures,
 )
 from likewise.improving.improvement import Alternative, Improvement, Rule, Unseen
-from likewise.improving.people import SplitData, prepare_ground, tally_model
+from likewise.improving.people import SplitData, split_data, tally_model
 from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress, plan_run, run_plan
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def selection_optimism(folds: Mapping[str, Sequence[Tally]], rule: Rule) -> dict
 class CrossValidation(Computation):
     """The search for a less discriminatory alternative, in cells that can be computed anywhere and kept."""
 
-    ground: SplitData
+    data: SplitData
     candidates: tuple[Candidate, ...]
 
     name = "improve"
@@ -83,19 +83,19 @@ class CrossValidation(Computation):
 
     def settings(self, method: str) -> dict[str, Any]:
         """The people, the folds, every parameter of the candidate."""
-        return {"ground": self.ground.settings(), "candidate": self.candidate(method).settings(self.ground)}
+        return {"data": self.data.settings(), "candidate": self.candidate(method).settings(self.data)}
 
     def cost(self, method: str) -> float:
         """CPU seconds of a training, and of asking about twins."""
         candidate = self.candidate(method)
-        asked = self.ground.n_audited / 1000 + self.ground.n_searched / 100
-        return candidate.cost(len(self.ground.train)) + asked
+        asked = self.data.n_audited / 1000 + self.data.n_searched / 100
+        return candidate.cost(len(self.data.train)) + asked
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on the other folds, count on the one called `seed`."""
-        ground = self.ground
-        model = self.candidate(method).fit(ground, ground.kept(seed), seed=ground.seed)
-        tally = tally_model(model, ground, ground.folds[seed], seed=ground.seed)
+        data = self.data
+        model = self.candidate(method).fit(data, data.kept(seed), seed=data.seed)
+        tally = tally_model(model, data, data.folds[seed], seed=data.seed)
         return CellResult(rule_figures(tally), {"tally": tally.plain()})
 
 
@@ -128,9 +128,9 @@ def improve(
 ) -> Improvement:
     """Search for a less discriminatory alternative and document the search.
 
-    A fifth of the people is put aside. On the others each candidate is cross-validated: boosted trees plain, with the
-    consensus of twins and fair at several strengths, SenSR, SenSeI, Project, and the user's model as it is and with
-    the consensus of twins. One is chosen by the rule, trained on all of them, and reported on the people put aside.
+    A fifth of the people is put aside. On the others each candidate is cross-validated: logistic regression and boosted
+    trees, plain and without the sensitive columns, trees with the consensus of twins and fair at several strengths, SenSR,
+    SenSeI, Project, and the user's model as it is and with the consensus of twins. One is chosen by the rule, trained on all of them, and reported on the people put aside.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def improve(
     chosen_by = Rule() if rule is None else rule
     if not isinstance(chosen_by, Rule):
         raise bad_parameter("improve", "rule", allowed="a Rule", got=f"a {type(rule).__name__}")
-    ground = prepare_ground(
+    data = split_data(
         X,
         y,
         sensitive_features=sensitive_features,
@@ -215,10 +215,10 @@ def improve(
         missing=missing,
         seed=random_state,
     )
-    given = () if model is None else given_candidates(model, ground, positive=positive)
-    trained = trained_candidates(ground) if candidates is None else tuple(candidates)
+    given = () if model is None else given_candidates(model, data, positive=positive)
+    trained = trained_candidates(data) if candidates is None else tuple(candidates)
     if candidates is None and not is_installed("torch"):
-        ground = replace(ground, notes=(*ground.notes, Message("improve.note_no_torch")))
+        data = replace(data, notes=(*data.notes, Message("improve.note_no_torch")))
     everybody = (*given, *trained)
     _check_names(everybody)
     cells: dict[str, list[Cell]] = {}
@@ -229,22 +229,22 @@ def improve(
         for some, jobs in ((given, 0), (trained, n_jobs)):
             if not some:
                 continue
-            study = CrossValidation(ground, some)
+            study = CrossValidation(data, some)
             store = Store(where, study)
-            plan = plan_run([(study, store)], len(ground.folds), replace_other=replace_other)
+            plan = plan_run([(study, store)], len(data.folds), replace_other=replace_other)
             if announce is not None:
                 announce(plan)
             for failure in run_plan(plan, jobs=jobs, report=report):
                 failed[failure.task.method] = failure.reason
-            kept = store.find(study.methods, range(len(ground.folds))).cells
+            kept = store.find(study.methods, range(len(data.folds))).cells
             for name in study.methods:
-                found = [kept[name, fold] for fold in range(len(ground.folds)) if (name, fold) in kept]
-                if len(found) == len(ground.folds):
+                found = [kept[name, fold] for fold in range(len(data.folds)) if (name, fold) in kept]
+                if len(found) == len(data.folds):
                     cells[name] = found
     if not cells:
         reason = next(iter(failed.values()))
         raise NotConvergedError(f"improve: no candidate could be computed. The first failed so: {reason}")
-    return _chosen(ground, everybody, cells, failed, chosen_by, confidence)
+    return _chosen(data, everybody, cells, failed, chosen_by, confidence)
 
 
 def _check_names(candidates: Sequence[Candidate]) -> None:
@@ -256,7 +256,7 @@ def _check_names(candidates: Sequence[Candidate]) -> None:
 
 
 def _chosen(
-    ground: SplitData,
+    data: SplitData,
     candidates: Sequence[Candidate],
     computed: Mapping[str, Sequence[Cell]],
     failed: dict[str, str],
@@ -285,10 +285,10 @@ def _chosen(
     chosen = next(candidate for candidate in candidates if candidate.name == name)
     reference = next(candidate for candidate in candidates if candidate.name in tallies)
     model, unseen = _on_unseen(
-        chosen, ground, folds[name], confidence, flattered=selection_optimism(folds, rule)
+        chosen, data, folds[name], confidence, flattered=selection_optimism(folds, rule)
     )
     before = (
-        unseen if reference is chosen else _on_unseen(reference, ground, folds[reference.name], confidence)[1]
+        unseen if reference is chosen else _on_unseen(reference, data, folds[reference.name], confidence)[1]
     )
     return Improvement(
         alternatives=alternatives,
@@ -298,16 +298,16 @@ def _chosen(
         unseen=unseen,
         reference=before,
         failed=failed,
-        eps=ground.eps,
+        eps=data.eps,
         confidence=confidence,
-        n_train=len(ground.train),
-        n_test=len(ground.test),
-        folds=len(ground.folds),
+        n_train=len(data.train),
+        n_test=len(data.test),
+        folds=len(data.folds),
         suffix=chosen.suffix,
         notes=(
-            *ground.notes,
+            *data.notes,
             *_price(rule, values),
-            *_notes(unseen, chosen, ground),
+            *_notes(unseen, chosen, data),
             *_flattered(candidates, values, rule),
         ),
     )
@@ -334,7 +334,7 @@ def _price(rule: Rule, values: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 def _on_unseen(
     candidate: Candidate,
-    ground: SplitData,
+    data: SplitData,
     folds: Sequence[Tally],
     confidence: float,
     *,
@@ -342,15 +342,15 @@ def _on_unseen(
 ) -> tuple[Any, Unseen]:
     announced = expected_figures(
         folds,
-        n_people=len(ground.test),
-        n_audited=ground.n_audited,
-        n_searched=ground.n_searched,
+        n_people=len(data.test),
+        n_audited=data.n_audited,
+        n_searched=data.n_searched,
         selection_optimism=flattered,
         confidence=confidence,
-        seed=ground.seed,
+        seed=data.seed,
     )
-    model = candidate.fit(ground, ground.final, seed=ground.seed)
-    tally = tally_model(model, ground, ground.test, seed=ground.seed)
+    model = candidate.fit(data, data.final, seed=data.seed)
+    tally = tally_model(model, data, data.test, seed=data.seed)
     figures = seen_figures(tally, confidence=confidence)
     return model, Unseen(candidate.name, figures, announced)
 
@@ -374,15 +374,15 @@ def _flattered(
     ]
 
 
-def _notes(unseen: Unseen, chosen: Candidate, ground: SplitData) -> list[str]:
-    notes: list[str] = [Message("improve.note_audited", people=ground.n_audited, searched=ground.n_searched)]
-    if chosen.trained and len(ground.final) < len(ground.train):
+def _notes(unseen: Unseen, chosen: Candidate, data: SplitData) -> list[str]:
+    notes: list[str] = [Message("improve.note_audited", people=data.n_audited, searched=data.n_searched)]
+    if chosen.trained and len(data.final) < len(data.train):
         notes.append(
             Message(
                 "improve.note_final",
-                people=len(ground.final),
-                size=len(ground.final) + 1,
-                of=len(ground.train),
+                people=len(data.final),
+                size=len(data.final) + 1,
+                of=len(data.train),
             )
         )
     if unseen.surprises:

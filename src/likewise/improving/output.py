@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise._version import __version__
-from likewise.core.errors import InputError, MissingExtraError
+from likewise.core.errors import InputError, MissingExtraError, require
 from likewise.core.intervals import Measure
 from likewise.core.messages import Texts, check_language
 from likewise.core.plain import plain_fields, to_json
@@ -378,10 +378,15 @@ def write_improvement(
         write_text(where / name, text)
     written = tuple(where / name for name in texts)
     target = where / f"{MODEL}{improvement.suffix}"
-    if not hasattr(improvement.model, "save"):
-        return written
     try:
-        improvement.model.save(target)
+        if hasattr(improvement.model, "save"):
+            improvement.model.save(target)
+        elif target.suffix == ".skops":
+            require("skops.io", extra="skops", why="Writing a scikit-learn model").dump(
+                improvement.model, target
+            )
+        else:
+            return written
     except (InputError, MissingExtraError) as error:
         warnings.warn(f"The chosen model was not written: {error}", UserWarning, stacklevel=2)
         return written

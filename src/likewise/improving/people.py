@@ -1,4 +1,4 @@
-"""The ground that models are compared on: a table cut into training people, folds of them, and people never seen."""
+"""The people that models are compared on: a table cut into training people, folds of them, and people never seen."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SplitData:
         }
 
 
-def prepare_ground(
+def split_data(
     X: Any,
     y: Any,
     *,
@@ -250,15 +250,15 @@ def _metric_digest(metric: FairMetric, frame: pd.DataFrame) -> str:
 # One model, some people: count what it decides, what it decides about their twins, and their worst cases.
 
 
-def tally_model(model: Any, ground: SplitData, rows: Any, *, seed: int) -> Tally:
+def tally_model(model: Any, data: SplitData, rows: Any, *, seed: int) -> Tally:
     """Ask a model about people of the table."""
-    frame, labels = ground.frame.iloc[rows].reset_index(drop=True), ground.labels[rows]
+    frame, labels = data.frame.iloc[rows].reset_index(drop=True), data.labels[rows]
     decided = decide(model, frame, len(frame), owner="improve")
     right = (decided == labels).astype(np.int64)
-    codes = np.searchsorted(ground.classes, labels)
-    n_classes = len(ground.classes)
+    codes = np.searchsorted(data.classes, labels)
+    n_classes = len(data.classes)
     groups = {}
-    for attribute, values in ground.groups.items():
+    for attribute, values in data.groups.items():
         members = frame[attribute].to_numpy()
         counts = np.zeros((len(values), n_classes, 2), dtype=np.int64)
         for place, value in enumerate(values):
@@ -266,13 +266,13 @@ def tally_model(model: Any, ground: SplitData, rows: Any, *, seed: int) -> Tally
             counts[place] = _by_class(codes[own], right[own], n_classes)
         groups[attribute] = counts
     random = np.random.default_rng(seed)
-    some = np.sort(random.permutation(len(frame))[: ground.n_audited])
+    some = np.sort(random.permutation(len(frame))[: data.n_audited])
     people, their_labels = frame.iloc[some].reset_index(drop=True), labels[some]
-    study = correspondence_study(model, people, list(ground.twin_edits), allow_new=True)
+    study = correspondence_study(model, people, list(data.twin_edits), allow_new=True)
     changed = int(study.flipped.sum())
-    few = np.sort(random.permutation(len(people))[: ground.n_searched])
-    frontier = _frontier(model, ground, people.iloc[few].reset_index(drop=True), their_labels[few])
-    gains = worst_case_gains(frontier, (0.0, ground.eps))
+    few = np.sort(random.permutation(len(people))[: data.n_searched])
+    frontier = _frontier(model, data, people.iloc[few].reset_index(drop=True), their_labels[few])
+    gains = worst_case_gains(frontier, (0.0, data.eps))
     return Tally(
         _by_class(codes, right, n_classes),
         groups,
@@ -292,18 +292,18 @@ def worst_case_gains(frontier: Frontier, budgets: tuple[float, ...]) -> tuple[Fl
     return tuple(found)
 
 
-def _frontier(model: Any, ground: SplitData, people: Any, labels: Any) -> Frontier:
+def _frontier(model: Any, data: SplitData, people: Any, labels: Any) -> Frontier:
     """Worst cases over the domain, by the search of `audit` that takes any model; what it finds depends on the person alone."""
     searches, required = read_searches("domain", timed=False, confidence=0.95)
     asked = AuditRequest(
         model,
-        ground.metric,
+        data.metric,
         searches,
-        ground.domain,
-        edits=list(ground.twin_edits),
-        eps=ground.eps,
+        data.domain,
+        edits=list(data.twin_edits),
+        eps=data.eps,
         required=required,
-        random_state=ground.seed,
+        random_state=data.seed,
     )
     prepared = prepare_people(asked, people, labels)
     return search_people(prepared, prepared.problem).support.frontier

@@ -1,4 +1,4 @@
-"""An audit as one line of a test: it passes, or fails with who is treated worse, in words."""
+"""An audit as one line of a test: it passes, or fails with who would lose and who would gain, in words."""
 
 from __future__ import annotations
 
@@ -6,40 +6,37 @@ from collections.abc import Sequence
 from typing import Any
 
 from likewise.auditing import AuditResult, audit
-from likewise.core.checks import check_number
-from likewise.report.document import audit_document
+from likewise.auditing.inference.verdict import gap_words
+from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError, bad_parameter
 
 
 def assert_fair(
     model: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
-    sensitive: Sequence[str],
-    delta: float,
-    eps: float = 0.0,
-    metric: Any = "columns",
+    sensitive_features: Sequence[str],
+    limit: float | None = None,
+    delta: float | None = None,
     **choices: Any,
 ) -> AuditResult:
-    """Audit a model, and fail as an assertion does unless the gap found is at most `delta`.
+    """Audit a model, and fail as an assertion does unless at most a share `limit` of the decisions changes.
 
     Parameters
     ----------
     model : anything `likewise.models.as_model` takes
     X : table of shape (n, p)
         The people, in original units.
-    y : array of shape (n,)
+    y : array of shape (n,), optional
         Their labels.
-    sensitive : sequence of str
+    sensitive_features : sequence of str
         Columns that should not decide.
-    delta : float
-        How much the worst comparable twins may add to the mean loss.
-    eps : float, default=0.0
-        How far apart comparable people may be; 0 is pure unfairness.
-    metric : {"columns", "learned"}, FairMetric or learner, default="columns"
-        Who is comparable: people who differ in just the sensitive columns; also in what predicts them; or a metric.
+    limit : float, optional
+        The share of decisions that may change when only these columns do: 0.01 is one in a hundred.
+    delta : float, optional
+        How much the worst comparable counterparts may add to the mean loss (the gap of the paper); needs `y`.
     **choices
-        Anything else that `likewise.audit` takes, such as ``domain`` or ``random_state``.
+        Anything else that `likewise.audit` takes, such as ``favourable``, ``metric``, ``eps`` or ``random_state``.
 
     Returns
     -------
@@ -49,27 +46,26 @@ def assert_fair(
     Raises
     ------
     AssertionError
-        The gap is larger, the search did not converge, or model and table do not belong together; the message names the person who is harmed most.
+        A limit is exceeded, the search did not converge, or model and table do not belong together; the message is the
+        audit in short.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd
     >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
     >>> blind = lambda frame: 1 / (1 + np.exp(-frame["skill"]))
-    >>> round(assert_fair(blind, people, [0, 1, 1, 1], sensitive=["sex"], delta=0.01).gap, 3)
-    0.0
+    >>> assert_fair(blind, people, sensitive_features=["sex"], limit=0.0)
+    <AuditResult: sex not read by the model, 4 people>
     """
     __tracebackhide__ = True
-    level = check_number(delta, owner="assert_fair", name="delta", low=0)
-    result = audit(model, X, y, sensitive_features=sensitive, metric=metric, eps=eps, delta=level, **choices)
-    if result.gap <= level and result.verdict() not in ("not converged", "unanswered"):
+    if limit is None and delta is None:
+        raise bad_parameter("assert_fair", "limit", allowed="a share of decisions such as 0.01", got=None)
+    result = audit(model, X, y, sensitive_features=sensitive_features, limit=limit, delta=delta, **choices)
+    try:
+        result.raise_if_unfair()
+    except (UnfairError, NotConvergedError) as error:
+        failed: LikewiseError = error
+    else:
         return result
-    raise AssertionError(_message(result))
-
-
-def _message(result: AuditResult) -> str:
-    """What a person reads who did not write the test: the decisions that change, the gap, one person."""
-    document = audit_document(result)
-    verdict, summary = document["verdict"], document["summary"]
-    lines = [f"{verdict['title']}: {verdict['sentence']}", verdict["gap_sentence"], summary["example"]]
-    return "\n".join(line for line in lines if line)
+    gap = gap_words(result) if isinstance(failed, UnfairError) and delta is not None else None
+    raise AssertionError("\n".join(filter(None, [str(failed), gap, "", str(result)]))) from None

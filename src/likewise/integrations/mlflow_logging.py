@@ -88,7 +88,9 @@ def log_audit(
     return run_id
 
 
-def impact_ratio_metric(people: pd.DataFrame, sensitive: Sequence[str], *, positive: Any = 1) -> Any:
+def impact_ratio_metric(
+    people: pd.DataFrame, sensitive_features: Sequence[str], *, favourable: Any = 1
+) -> Any:
     """Make an extra metric for ``mlflow.models.evaluate``: the lowest impact ratio of each sensitive column.
 
     MLflow hands predictions to a metric and nothing else, so an audit, which must ask the model about twins, goes by
@@ -98,9 +100,9 @@ def impact_ratio_metric(people: pd.DataFrame, sensitive: Sequence[str], *, posit
     ----------
     people : DataFrame
         The evaluated people, in the order of the predictions.
-    sensitive : sequence of str
+    sensitive_features : sequence of str
         Their columns.
-    positive : object, default=1
+    favourable : object, default=1
         The prediction that counts as selected.
 
     Returns
@@ -118,7 +120,9 @@ def impact_ratio_metric(people: pd.DataFrame, sensitive: Sequence[str], *, posit
     metrics = require("mlflow.metrics", extra="mlflow", why="A metric for MLflow's evaluate")
 
     def lowest_impact_ratio(predictions: Any, targets: Any = None) -> Any:
-        tables = impact_tables(pd.Series(predictions).to_numpy() == positive, people, list(sensitive))
+        tables = impact_tables(
+            pd.Series(predictions).to_numpy() == favourable, people, list(sensitive_features)
+        )
         return metrics.MetricValue(aggregate_results=_lowest(tables))
 
     return models.make_metric(eval_fn=lowest_impact_ratio, greater_is_better=True, name="impact_ratio")
@@ -129,7 +133,7 @@ def _metrics(document: dict[str, Any], prefix: str, impact: Sequence[ImpactTable
     found = {
         "gap": numbers["gap"]["value"],
         "pure_gap": numbers["pure_gap"]["value"],
-        "changed_decisions": numbers["changed_decisions"],
+        "changed_decisions": (numbers["changed"] or {}).get("share", numbers["changed_decisions"]),
         "base_loss": numbers["base_loss"],
         "worst_loss": numbers["worst_loss"],
         "p_value": document["test"]["p_value"],

@@ -16,8 +16,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, so that ``--strict-markers`` takes it."""
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(sensitive, delta, eps=0.0, metric='columns', **choices): choices of the fixture assert_fair, which "
-        "fails a test whose model treats comparable people differently.",
+        f"{_MARKER}(sensitive_features, limit, **choices): choices of the fixture assert_fair, which fails a test whose "
+        "model decides differently when only the sensitive columns change.",
     )
 
 
@@ -38,17 +38,20 @@ def assert_fair(request: pytest.FixtureRequest) -> Any:
     chosen: dict[str, Any] = {}
     for marker in request.node.iter_markers(_MARKER):
         if marker.args:
-            pytest.fail(f"The marker {_MARKER} takes keywords only: sensitive=[…], delta=…", pytrace=False)
+            pytest.fail(
+                f"The marker {_MARKER} takes keywords only: sensitive_features=[…], limit=…", pytrace=False
+            )
         chosen = {**marker.kwargs, **chosen}
 
-    def check(model: Any, X: Any, y: Any, **choices: Any) -> Any:
+    def check(model: Any, X: Any, y: Any = None, **choices: Any) -> Any:
         """Audit a model; see `likewise.integrations.assert_fair`."""
         __tracebackhide__ = True
         from likewise.integrations.assertion import assert_fair as audit_and_assert
 
         result = audit_and_assert(model, X, y, **{**chosen, **choices})
-        for name in ("gap", "pure_gap"):
-            request.node.user_properties.append((f"likewise.{name}", getattr(result, name)))
+        changed = None if result.changed is None else result.changed.share
+        for name, value in {"changed": changed, "gap": result.gap, "pure_gap": result.pure_gap}.items():
+            request.node.user_properties.append((f"likewise.{name}", value))
         return result
 
     return check

@@ -28,7 +28,7 @@ class PureGapScorer:
     0.75
     """
 
-    sensitive: tuple[str, ...]
+    sensitive_features: tuple[str, ...]
     beside: Any = None
     weight: float = 1.0
     metric: Any = "columns"
@@ -41,7 +41,9 @@ class PureGapScorer:
             "eps": 0.0,
             **self.choices,
         }
-        result = audit(estimator, X, y, sensitive_features=self.sensitive, metric=self.metric, **choices)
+        result = audit(
+            estimator, X, y, sensitive_features=self.sensitive_features, metric=self.metric, **choices
+        )
         if result.status != "converged":
             # A model selection takes the highest score: what is not known must not look fair.
             raise ModelError("pure_gap_scorer: the audit did not converge: " + "; ".join(result.reasons))
@@ -50,21 +52,21 @@ class PureGapScorer:
 
 
 def pure_gap_scorer(
-    sensitive: Sequence[str],
+    sensitive_features: Sequence[str],
     *,
     beside: Any = None,
     weight: float = 1.0,
     metric: Any = "columns",
     **choices: Any,
 ) -> PureGapScorer:
-    """Make a scorer of pure unfairness for `GridSearchCV`, `HalvingGridSearchCV`, `cross_val_score` and the like.
+    """Make a scorer of the zero-distance gap for `GridSearchCV`, `HalvingGridSearchCV`, `cross_val_score` and the like.
 
     The score is minus the gap at ε = 0: what twins at no fair distance add to the mean loss. With `beside` it is that
     score minus `weight` times the gap, for a search that must not trade all accuracy for fairness.
 
     Parameters
     ----------
-    sensitive : sequence of str
+    sensitive_features : sequence of str
         Columns of X that should not decide. X must be a table, and the estimator a pipeline that takes it.
     beside : str or scorer, optional
         Another scorer, such as ``"accuracy"`` or ``"neg_log_loss"``.
@@ -92,5 +94,5 @@ def pure_gap_scorer(
     check_number(weight, owner="pure_gap_scorer", name="weight", low=0)
     if beside is not None:
         get_scorer(beside)
-    names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    names = (sensitive_features,) if isinstance(sensitive_features, str) else tuple(sensitive_features)
     return PureGapScorer(names, beside, weight, metric, choices)

@@ -17,7 +17,7 @@ from likewise.core.files import atomic_path
 from likewise.counterfactuals.edited_rows import TwinFactor
 from likewise.models.boosted import XGBoostModel, xgboost_categories
 from likewise.models.onnx_model import OnnxModel, graph_bytes
-from likewise.models.xgboost_trees import kept_rounds, kept_trees
+from likewise.models.tree_readers import kept_rounds, kept_trees
 
 if TYPE_CHECKING:
     from likewise.mitigation.twin_consensus import TwinConsensus

@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import check_columns, same_words
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.data.missing_values import MissingCells
 from likewise.data.one_hot import OneHotColumns, match_one_hot
 from likewise.models.convert import as_model
@@ -53,7 +53,7 @@ class Matched:
 
 def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | None, Any]:
     """Return what a model says of the table it was made on."""
-    model = _adapter(loaded.native, "auto", None)
+    model = adapter_of(loaded.native, "auto", None)
     if model.encoder is not None:
         return tuple(column.name for column in model.encoder.columns_), None, model.encoder
     names = model.feature_names
@@ -62,7 +62,7 @@ def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | No
     return names, model.n_features, None
 
 
-def _adapter(native: Any, loss: str, takes_frame: bool | None) -> Model:
+def adapter_of(native: Any, loss: str, takes_frame: bool | None) -> Model:
     """Return the model behind the common contract; under "auto" by the squared error where it predicts numbers."""
     if loss != "auto":
         return as_model(native, loss=loss, takes_frame=takes_frame)
@@ -94,7 +94,7 @@ def match_model(
     function = ask is native
     some = frame.head(5) if held is None else held.restored(frame.head(5))
     wanted = {"table": True, "encoded": False}.get(takes, True if function or _answers(ask, some) else None)
-    model = _adapter(native, loss, None if takes != "auto" and not function else wanted)
+    model = adapter_of(native, loss, None if takes != "auto" and not function else wanted)
     own = getattr(model, "encoder", None)
     if own is not None:
         return _with_own_encoder(model, own, frame, immutable, widen)
@@ -259,13 +259,13 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."
     if numbered:
-        remedy = "Say which value is class 1: favourable=VALUE (--positive VALUE)."
+        remedy = "Say which value is class 1: favourable=VALUE (--favourable VALUE)."
     raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
 
 
 def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
     rest = [name for name in frame.columns if name not in set(columns)]
-    return f"the model does not use {folded(rest)}; left out." if rest else ""
+    return f"the model does not use {truncated(rest)}; left out." if rest else ""
 
 
 def _written(value: Any) -> str:
@@ -309,7 +309,7 @@ def why_not_missing(model: Model, frame: pd.DataFrame) -> str | None:
 
 def refuse_missing(frame: pd.DataFrame, why: str) -> InputError:
     """Return the error for a model that does not take missing values."""
-    named = folded([repr(name) for name in frame.columns if frame[name].isna().any()], most=5)
+    named = truncated([repr(name) for name in frame.columns if frame[name].isna().any()], most=5)
     return InputError(
         f"The table has missing values in {named}, and the model does not take them: {why.rstrip('.')}. Choose what "
         "stands in for them: --read missing=impute, --read missing=category, or --read missing=drop."

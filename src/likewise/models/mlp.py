@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from likewise.core.checks import like
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError
 from likewise.models.layers import IDENTITY, Activation, as_activation
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.network import Network, Stage, activate_, network_of, slope_
@@ -253,30 +253,6 @@ class MLPOracle(Oracle):
         self = cls.__new__(cls)
         self._start(network, as_loss(loss, owner="MLPOracle"))
         return self
-
-    @classmethod
-    def from_module(cls, module: nn.Module, loss: LossLike = "cross_entropy") -> MLPOracle:
-        """Return the oracle of a plain module. It reads the module's own tensors, so it follows training.
-
-        Raises
-        ------
-        InputError
-            When the module is not plain (see `likewise.models.network.network_of`); `make_oracle` then falls back to
-            autograd.
-        """
-        from likewise.models.network import torch_output
-
-        objective = as_loss(loss, owner="MLPOracle")
-        found = cls.try_module(module, objective, output=torch_output(module, objective))
-        if found is None:
-            raise bad_parameter(
-                "MLPOracle.from_module",
-                "module",
-                allowed="an nn.Linear, or an nn.Sequential of Linear layers and known activations, without hooks",
-                got=type(module).__name__,
-                remedy="Use make_oracle(module), which falls back to autograd.",
-            )
-        return found
 
     @classmethod
     def try_module(cls, module: nn.Module, objective: Loss, *, output: TorchOutput) -> MLPOracle | None:

@@ -229,7 +229,7 @@ def read_trees(model: Any) -> TreeEnsemble:
             f"read_trees: {kind.__name__} is not on the list of tree models that are read. "
             f"Read are exactly these classes, not subclasses: {', '.join(known)}."
         )
-    read: TreeEnsemble = getattr(import_module(f"likewise.models.{library}_trees"), f"read_{library}")(inner)
+    read: TreeEnsemble = getattr(import_module("likewise.models.tree_readers"), f"read_{library}")(inner)
     return read
 
 

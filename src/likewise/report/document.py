@@ -17,7 +17,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
-from likewise.core.plain import named, plain, plain_fields, plain_number, rounded
+from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.core.text import interval_ends, join_words, short_number
 from likewise.report.first_words import changed_document, findings_document, summary_document
 from likewise.report.page import asset
@@ -216,7 +216,7 @@ def audit_document(
     >>> result = audit(as_model(score, takes_frame=True), people, [0, 1, 1, 1], metric=metric, delta=0.1)
     >>> document = audit_document(result)
     >>> document["verdict"]["kind"], round(document["numbers"]["pure_gap"]["value"], 3)
-    ('unfair', 0.243)
+    ('depends', 0.243)
     """
     if not isinstance(result, AuditResult):
         raise bad_parameter(
@@ -381,7 +381,25 @@ def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
         "exact": found.exact,
         "tolerance": plain_number(found.tolerance),
         "gap": _estimate(found.gap, *found.gap_interval, confidence),
+        "groups": _groups(result),
     }
+
+
+def _groups(result: AuditResult) -> list[dict[str, Any]]:
+    """How many people of each sensitive value can get another decision."""
+    table = result.group_rates
+    if table is None or not len(table):
+        return []
+    rows = table[["attribute", "value", "people", "changed"]].to_dict("records")
+    return [
+        {
+            "column": row["attribute"],
+            "value": plain_cell(row["value"]),
+            "people": int(row["people"]),
+            "changed": int(row["changed"]),
+        }
+        for row in rows
+    ]
 
 
 def _estimate(value: float, low: float, high: float, confidence: float) -> dict[str, Any]:

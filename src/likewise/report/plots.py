@@ -86,6 +86,62 @@ def plot_curve(
     return axes
 
 
+def plot_effects(result: AuditResult, ax: Axes | None = None, *, most: int = 8) -> Axes:
+    """Plot who would lose and who would gain the favourable decision, a bar to either side for each effect.
+
+    Parameters
+    ----------
+    result : AuditResult
+        With sensitive columns, and a favourable decision if the model decides.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    most : int, default=8
+        How many effects to show, the largest first.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> [text.get_text() for text in plot_effects(lw.audit(score, people, sensitive_features=["sex"])).get_yticklabels()]
+    ['sex: F → M', 'sex: M → F']
+    """
+    table = result.effects
+    sides = ("lower", "higher") if table is not None and "change" in table else ("lose", "gain")
+    if table is None or not len(table) or table[sides[0]].isna().any():
+        wanted = "an audit with sensitive features and a favourable outcome (favourable=…)"
+        raise bad_parameter("plot_effects", "result", allowed=wanted, got="none of them")
+    shown = table.head(most)
+    axes, place = _axes(ax), np.arange(len(shown))
+    for side, sign, colour in zip(sides, (-1, 1), (COLOURS[1], COLOURS[2]), strict=True):
+        bars = axes.barh(
+            place,
+            sign * shown[side].to_numpy(),
+            color=colour,
+            label=f"would be predicted {side}" if sides[0] == "lower" else f"would {side} it",
+        )
+        axes.bar_label(bars, [f"{count:,}" for count in shown[side]], padding=3)
+    names = [f"{row.attribute}: {row.recorded} → {row.instead}" for row in shown.itertuples()]
+    axes.set_yticks(place, names)
+    axes.invert_yaxis()
+    axes.axvline(0, color="0.3", linewidth=1)
+    reach = 1.2 * max(float(shown[list(sides)].to_numpy().max()), 1.0)
+    axes.set_xlim(-reach, reach)
+    axes.xaxis.set_major_formatter(lambda count, _: f"{abs(count):,.0f}")
+    axes.set_xlabel(
+        "people"
+        if sides[0] == "lower"
+        else f"people who would lose or gain the favourable decision ({result.favourable})"
+    )
+    axes.set_title(str(result.headline.title), loc="left")
+    axes.legend(frameon=False)
+    return axes
+
+
 def plot_unfair_map(
     result: AuditResult | UnfairMap,
     columns: tuple[Any, Any] | None = None,

@@ -92,8 +92,8 @@ def print_audit(
     >>> print_audit(lw.audit(score, table, sensitive_features=["sex"]))
     All 4 people of the table. Favourable decision: 1 (guessed from its name).
     <BLANKLINE>
-                                 would lose │ would gain the favourable decision
-      sex: F → M                          0 │██████████████ 1
+                                                 lose │ gain the favourable decision
+      sex: F → M                                    0 │████████████ 1
     <BLANKLINE>
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
     For example the row with index 0 (skill 0, sex F) gets “0”; the same person with
@@ -159,8 +159,9 @@ def audit_lines(
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
     bars = _bars(result, say, width)
     room = _LINES - len(top) - len(sure) - len(verdict) - 3
-    for part in (bars, example, rates):
-        del part[max(room, 0) :]
+    for part, least in ((bars, 2), (example, len(example)), (rates, 1)):
+        # What does not fit is left out, never cut in the middle.
+        del part[room if room >= least else 0 :]
         room -= len(part)
     return [*top, "", *bars, *([""] if bars else []), *rates, *example, *sure, ""], verdict
 
@@ -172,7 +173,9 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
     if table is None or not (numbers or (result.favourable is not None and len(table))):
         return []
     left, right = ("lower", "higher") if numbers else ("lose", "gain")
-    shown = table[table[left] + table[right] > 0].head(_EFFECTS)
+    moved = table[table[left] + table[right] > 0]
+    single = moved[moved["attribute"].isin(result.sensitive.attributes if result.sensitive else ())]
+    shown = (single if len(single) else moved).head(_EFFECTS)
     if not len(shown):
         return []
     most = max(int(shown[left].max()), int(shown[right].max()), 1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SHARES = ("proved", "flips", "undecided")
 _TONES: dict[str, Tone] = {
-    "unanswered": "open", "not_read": "plain", "depends": "bad", "proved": "good", "not_found": "plain"
+    "unanswered": "open", "not_read": "plain", "depends": "bad", "independent": "good", "not_found": "plain"
 }  # fmt: skip
 _WIDTH, _LINES = 80, 20
 
@@ -91,7 +91,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
     )
     rows = [
         f'<tr><th scope="row">{escape(texts(word))}</th><td class="right">{escape(shares[name])}</td>'
-        f'<td class="right">{"–" if people[name] is None else escape(_share(people[name], texts))}</td></tr>'
+        f'<td class="right">{"–" if people is None else escape(_share(people[name], texts))}</td></tr>'
         for name, word in zip(_SHARES, words, strict=True)
     ]
     question = texts("verified.question", columns=columns)
@@ -106,7 +106,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
         sections.append(section(texts("verified.most").rstrip(":"), f"<ul>{rules}</ul>", id="rules"))
     stopped = [texts("verified.stopped")] if document["stopped"] else []
     answer = Answer(
-        texts(f"verified.badge.{kind}", columns=columns),
+        texts(f"badge.{kind}", columns=columns),
         tone,
         [_sentence(document, texts)],
         warnings=[*(texts.said(finding["sentence"]) for finding in document["findings"]), *stopped],
@@ -195,7 +195,7 @@ def _lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[s
         return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: _WIDTH - 2] + " …"]
 
     said = [texts.said(finding["sentence"]) for finding in document["findings"]]
-    title = texts(f"verified.badge.{document['badge']}", columns=document["sensitive"])
+    title = texts(f"badge.{document['badge']}", columns=document["sensitive"])
     sentence = _sentence(document, texts)
     if document["badge"] == "unanswered":
         return [], wrapped(f"{title}: {said[0]}", 6)

@@ -13,6 +13,7 @@ from likewise.core.files import atomic_path
 from likewise.core.plain import to_json
 from likewise.report.document import document_of
 from likewise.report.html import render_html
+from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def write(
     Parameters
     ----------
     document : dict
-        Of `audit_document`, `comparison_document`, `score_document` or `verification_document` (JSON only).
+        Of `audit_document`, `comparison_document`, `score_document` or `verification_document`.
     path : path-like
         The file; its folder must exist.
     form : {"html", "json"}, optional
@@ -91,13 +92,14 @@ def write_html(
         From `likewise.report.explore.explore_document`: the page gets a panel in which its reader edits a person and
         sees what the model decides. Rows of people and the model itself are in the page then.
     max_people : int, default=200
-        How many of the people with the most added loss to list. Fewer if the page would grow beyond 2 MB.
+        How many of the people whose decision would change to list. Fewer if the page would grow beyond 2 MB.
     language : {"en", "de"}, default="en"
         Of the page; columns and values stay as they are.
     overwrite : bool, default=False
         Replace a file that exists.
     **parts
-        ``evaluation``, ``diagnoses``, ``labels``, ``provenance`` and ``twins``, as in `audit_document`.
+        ``evaluation``, ``diagnoses``, ``labels``, ``provenance`` and ``twins``, as in `audit_document`. Without a
+        provenance the page says when it was made and by which versions.
 
     Examples
     --------
@@ -116,6 +118,7 @@ def write_html(
     True
     """
     target = check_target(path, owner="write_html", overwrite=overwrite)
+    parts.setdefault("provenance", Provenance.now())
     while True:
         document = document_of(result, max_people=max_people, **parts)
         page = render_html(document, title=title, language=language, explore=explore)

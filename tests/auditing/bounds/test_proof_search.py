@@ -237,9 +237,9 @@ def test_a_sampled_bound_is_said_with_its_confidence(monkeypatch):
     assert result.certificate.bound.confidence == 0.9
     assert result.population_bound is not None
     assert "90% confidence" in str(result.bracket("gap"))
-    from likewise.auditing.inference.verdict import give_verdict
+    from likewise.auditing.inference.verdict import gap_words
 
-    assert "for everyone audited at 90% confidence" in give_verdict(result).sentence
+    assert "for everyone audited at 90% confidence" in gap_words(result)
 
 
 def test_a_bound_with_a_confidence_may_fall_short_of_what_was_found():

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Scale = Callable[[Floats], Floats]
 
+# A column tells of its units if the model cuts it at so many places.
+FEWEST_CUTS = 3
 # Wrappers whose parts get the same columns as they do.
 _PARTS = ("best_estimator_", "estimator_", "estimator", "estimators_", "calibrated_classifiers_")
 
@@ -256,9 +258,10 @@ class ReadTrees:
         trees = self.trees
         splits = (trees.left >= 0) & (trees.last == trees.first)
         for feature in np.unique(trees.feature[splits]):
-            values = self._values(int(feature))
+            cuts = trees.threshold[splits & (trees.feature == feature)]
+            values = self._values(int(feature)) if len(cuts) >= FEWEST_CUTS else None
             if values is not None:
-                yield self.columns[feature], trees.threshold[splits & (trees.feature == feature)], values
+                yield self.columns[feature], cuts, values
 
     def reads(self, column: str) -> bool:
         """Whether any tree splits by a column."""

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from likewise.auditing.dual.frontier import Floats
-from likewise.auditing.inference.known_columns import KnownColumns, Scale, known_columns
+from likewise.auditing.inference.known_columns import FEWEST_CUTS, KnownColumns, Scale, known_columns
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import edited_columns
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 FindingKind = Literal["unstable", "units", "values", "one class", "guessing", "same", "unread", "unmoved"]
 _SAID: tuple[FindingKind, ...] = ("same", "unread", "unmoved")
 
-# A column tells of its units if the model cuts it at so many places and the table has so many values of it.
-_CUTS, _VALUES = 3, 10
+# A column tells of its units if the table has so many values of it.
+_VALUES = 10
 # Spreads from a scaler's centre beyond which most people are not expected to be, and the range of a whole table that is
 # hardly a place on its scale.
 _FAR, _NARROW = 5.0, 0.05
@@ -138,9 +138,11 @@ def far_from_range(cuts: Any, values: Any) -> bool:
     """
     places = np.unique(np.asarray(cuts, dtype=np.float64))
     places = places[np.isfinite(places)]
+    if len(places) < FEWEST_CUTS:
+        return False
     known = np.asarray(values, dtype=np.float64)
     known = np.unique(known[np.isfinite(known)])
-    if len(places) < _CUTS or len(known) < _VALUES:
+    if len(known) < _VALUES:
         return False
     away = max(known[0] - places[-1], places[0] - known[-1])
     return bool(away > min(known[-1] - known[0], places[-1] - places[0]))

@@ -191,7 +191,7 @@ def headline(result: AuditResult) -> Headline:
     """Say what an audit found, by the decisions that change when only the sensitive columns do."""
     blocking = [finding for finding in result.findings if finding.blocks]
     if blocking:
-        why = Message("headline.unanswered", why=[finding.sentence for finding in blocking][0])
+        why = Message("headline.unanswered", why=blocking[0].sentence)
         return Headline(
             "unanswered", Message("badge.unanswered"), why, Message("sure.unanswered"), _limit(result)
         )
@@ -205,6 +205,8 @@ def headline(result: AuditResult) -> Headline:
         return Headline("depends", title, sentence, _sure(result), _limit(result))
     said: dict[str, Any] = {"people": result.n, "columns": columns}
     read = "number" if only.shift is not None else "decision"
+    if only.tolerance is not None:
+        read, said["tolerance"] = "apart", only.tolerance
     if result.unread:
         title = Message("badge.not_read", columns=columns)
         sentence = Message("headline.not_read", columns=columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -369,25 +369,42 @@ class AuditResult:
         # What listed rows attain refutes, and what is bounded is proved, however the search ended.
         return "not converged" if found == "undecided" and self.status != "converged" else found
 
-    def raise_if_unfair(self, delta: float | None = None) -> None:
-        """Raise unless the gap found is at most `delta`, and the search, the model and the table can be trusted.
+    def raise_if_unfair(self, limit: float | None = None, *, delta: float | None = None) -> None:
+        """Raise unless at most a share `limit` of the decisions changes, and the gap is at most `delta`.
 
         Parameters
         ----------
+        limit : float, optional
+            The share of decisions that may change when only the sensitive columns do; default the audit's own.
         delta : float, optional
-            The gap that is still called fair; default the audit's own.
+            The gap V(ε) − mean loss that is still called fair; default the audit's own.
 
         Raises
         ------
         UnfairError
-            The gap found exceeds `delta`.
+            A limit is exceeded.
         NotConvergedError
-            The search did not end well, or model and table do not seem to belong together: nothing can be said.
+            Nothing can be said: the search did not end well, model and table do not seem to belong together, or not every
+            value was tried and the share found is within the limit.
         """
-        level = check_number(
-            self.delta if delta is None else delta, owner="raise_if_unfair", name="delta", low=0
-        )
+        share, level = self.limit if limit is None else limit, self.delta if delta is None else delta
+        if share is None and level is None:
+            raise bad_parameter(
+                "raise_if_unfair", "limit", allowed="a share such as 0.01, or 'delta'", got=None
+            )
         self.raise_if_unanswered()
+        if share is not None:
+            share = check_number(share, owner="raise_if_unfair", name="limit", low=0, high=1)
+            found = replace(self, limit=share).headline
+            assert found.limit is not None
+            if found.limit.passed is False:
+                raise UnfairError(found.limit.sentence)
+            if found.limit.passed is None:
+                raise NotConvergedError(found.limit.sentence)
+        if level is not None:
+            self._raise_if_gap(check_number(level, owner="raise_if_unfair", name="delta", low=0))
+
+    def _raise_if_gap(self, level: float) -> None:
         if not self.labelled:
             raise bad_parameter(
                 "raise_if_unfair", "delta", allowed="None without labels", got=level, remedy="Audit with 'y'."
@@ -395,12 +412,12 @@ class AuditResult:
         if self.gap > level:
             worst = self.unfair_map.top(1)
             raise UnfairError(
-                f"the worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
-                f"delta={level:g} (pure unfairness at no distance: {self.pure_gap:.4g}). "
-                f"Most harmed: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
+                f"The worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
+                f"delta={level:g} (zero-distance gap: {self.pure_gap:.4g}). "
+                f"Most added loss: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
             )
         if self.verdict(level) == "not converged" or not np.isfinite(self.gap):
-            raise NotConvergedError("the audit did not converge: " + "; ".join(self.reasons))
+            raise NotConvergedError("The audit did not converge: " + "; ".join(self.reasons))
 
     def raise_if_unanswered(self) -> None:
         """Raise if the model and the table do not seem to belong together.
@@ -411,7 +428,7 @@ class AuditResult:
         """
         if not self.answered:
             told = " ".join(finding.sentence for finding in self.findings if finding.blocks)
-            raise NotConvergedError(f"the audit could not be answered. {told}")
+            raise NotConvergedError(f"The audit could not be answered. {told}")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the result, whole or not at all.

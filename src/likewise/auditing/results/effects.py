@@ -398,8 +398,7 @@ def _shifts(found: Enumeration) -> Any:
 
 def _listed(found: Enumeration) -> tuple[ChangedPerson, ...]:
     """People whose decision changes, each beside the counterpart who differs least."""
-    problem, parts = found.problem, found.attributes
-    flips = found.flips
+    problem, flips = found.problem, found.flips
     if not problem.counts_changes:
         slack = _rounding(found.own)
         flips = np.abs(np.nan_to_num(found.answers[found.group] - found.own[:, None])) > slack
@@ -407,7 +406,7 @@ def _listed(found: Enumeration) -> tuple[ChangedPerson, ...]:
     best = cost.argmin(axis=1)
     values, changes = found.combinations[best].copy(), cost[np.arange(problem.n), best].astype(int)
     after = found.answers[found.group, best].copy()
-    for k, (one, answers) in enumerate(zip(parts, found.alone, strict=True)):
+    for k, answers in enumerate(found.alone):
         # People another cell of whom is missing have counterparts that the combinations do not hold.
         differ = (answers >= 0) & (answers != found.own[:, None]) if problem.decides else flips[:, :0]
         off = np.flatnonzero(differ.any(axis=1) & (changes > 1)) if differ.shape[1] else changes[:0]
@@ -439,9 +438,10 @@ def _people(
     columns = {str(name): [plain_cell(cell) for cell in people[name]] for name in people.columns}
     for one in found.attributes:
         for part in one.fields:
-            cells = columns[str(part.name)]
-            for at in np.flatnonzero(one.lacking[chosen]):
-                cells[at] = MISSING_WORD
+            # A plain array has no names, and shows its columns as x0, x1, …
+            cells = columns.get(str(part.name)) or columns[f"x{part.name}"]
+            for place in np.flatnonzero(one.lacking[chosen]):
+                cells[place] = MISSING_WORD
     for at, person in enumerate(chosen):
         twin = {
             str(part.name): plain_cell(part.values[one.codes[value, f]])
@@ -454,8 +454,8 @@ def _people(
             if names
             else (float(found.own[person]), float(after[at]))
         )
-        cells = {name: column[at] for name, column in columns.items()}
-        yield ChangedPerson(problem.first + int(person), cells, twin, own, then, int(changes[at]))
+        mine = {name: column[at] for name, column in columns.items()}
+        yield ChangedPerson(problem.first + int(person), mine, twin, own, then, int(changes[at]))
 
 
 # ---- tables ----------------------------------------------------------------------------------------------

@@ -277,9 +277,9 @@ class Enumeration:
         person, which = np.nonzero(kept & whole[:, None])
         if not len(person):
             return support
-        number, distance = person * count + which, np.empty(len(person))
+        number, distance = person * count + which, np.zeros(len(person))
         loss = np.empty(len(person))
-        for start in range(0, len(person), _BATCH):
+        for start in range(0, 0 if _free_alone(problem, self) else len(person), _BATCH):
             at = slice(start, start + _BATCH)
             table = self.take(number[at])
             distance[at] = problem.squared_distance(problem.coordinates.encoded(table), person[at])
@@ -539,10 +539,10 @@ class _Asked:
             loss = np.full(len(flat), -np.inf)
             labels = np.repeat(problem.labels[some], len(self.combinations))
             loss[real] = problem.coordinates.model.losses_of(flat[real], labels[real])
-            loss = loss.reshape(len(some), -1)
-            top = loss.argmax(axis=1)
+            each = loss.reshape(len(some), -1)
+            top = each.argmax(axis=1)
             self.worst_at[some] = top
-            self.worst[some] = np.maximum(self.worst[some], loss[np.arange(len(some)), top])
+            self.worst[some] = np.maximum(self.worst[some], each[np.arange(len(some)), top])
 
     def alone(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Return the answers about everybody with one attribute changed alone, (n, values) for each."""

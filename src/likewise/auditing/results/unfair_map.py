@@ -13,7 +13,7 @@ import pandas as pd
 from likewise.auditing.dual.frontier import Floats
 from likewise.core.frames import with_columns
 from likewise.core.messages import Message
-from likewise.core.text import folded
+from likewise.core.text import truncated
 
 # Who is harmed: a few rules in the words of the table, and the harm by value of each column.
 
@@ -202,7 +202,7 @@ def differences_in_words(person: Mapping[str, Any], twin: Mapping[str, Any], mos
     """Return the columns in which a twin differs, from what to what; a long list is folded."""
     pairs = [(name, shown_cell(person[name]), shown_cell(twin[name])) for name in person]
     moved = [f"{name}: {before} → {after}" for name, before, after in pairs if before != after]
-    return ", ".join(moved) if len(moved) <= most else folded(moved, most)
+    return ", ".join(moved) if len(moved) <= most else truncated(moved, most)
 
 
 # Prefix of the twin's columns in `UnfairMap.frame`.
@@ -342,6 +342,7 @@ def _differences(people: pd.DataFrame, twins: pd.DataFrame) -> np.ndarray[Any, n
             x, z = a.to_numpy(dtype=float), b.to_numpy(dtype=float)
             columns.append((np.abs(x - z) > _CLOSE * (1 + np.abs(x))) | (np.isnan(x) != np.isnan(z)))
         else:
-            both_missing = (a.isna() & b.isna()).to_numpy()
-            columns.append((a.astype(object) != b.astype(object)).to_numpy() & ~both_missing)
+            # Both in one, so that the values of a column are compared by their codes.
+            codes = pd.factorize(pd.concat([a, b], ignore_index=True))[0]
+            columns.append(codes[: len(a)] != codes[len(a) :])
     return np.column_stack(columns) if columns else np.zeros((len(people), 0), dtype=bool)

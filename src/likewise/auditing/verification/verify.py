@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ import pandas as pd
 from likewise.auditing.bounds.family import Family
 from likewise.auditing.case import MatchedPeople, match_people, table_request, with_unused
 from likewise.auditing.inference.sanity import Finding
+from likewise.auditing.inference.verdict import Badge
 from likewise.auditing.python_case import loaded_model, named_table
 from likewise.auditing.verification.asked_shares import (
     Decide,
@@ -37,7 +38,6 @@ from likewise.data.opening import TableChoices
 from likewise.models.matching import Matched
 
 Shares = tuple[float, float, float]
-VerifiedBadge = Literal["unanswered", "not_read", "depends", "not_found", "proved"]
 
 _MOST_SHOWN = 20
 
@@ -115,8 +115,8 @@ class Verification:
         return len(self.examples) // 2
 
     @property
-    def badge(self) -> VerifiedBadge:
-        """What is known in a word; never "proved" over a finding that speaks against it."""
+    def badge(self) -> Badge:
+        """What is known in a word; never "independent" over a finding that speaks against it."""
         if not self.answered:
             return "unanswered"
         if self.pairs or self.flips or (self.people is not None and self.people[1]):
@@ -124,10 +124,10 @@ class Verification:
         if self.trivial:
             return "not_read"
         same = any(finding.kind == "same" for finding in self.findings)
-        return "proved" if self.proved == 1.0 and not same else "not_found"
+        return "independent" if self.proved == 1.0 and not same else "not_found"
 
     def __repr__(self) -> str:
-        title = Message(f"verified.badge.{self.badge}", columns=list(self.sensitive_features))
+        title = Message(f"badge.{self.badge}", columns=list(self.sensitive_features))
         return f"<Verification: {title}, {self.proved:.1%} proved, {self.flips:.1%} shown to flip, {self.undecided:.1%} undecided>"
 
     def __str__(self) -> str:

@@ -15,13 +15,12 @@ import numpy as np
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.models.layers import read_network
-from likewise.models.lightgbm_trees import check_lightgbm
 from likewise.models.sandbox.confined import allow_seconds
 from likewise.models.sandbox.facts import describe, loss_like, pack_network, pack_trees, unpack_rows
 from likewise.models.sandbox.messages import Array, receive, send
 from likewise.models.table_features import is_table_pipeline
 from likewise.models.tree_ensemble import read_trees
-from likewise.models.xgboost_trees import check_xgboost
+from likewise.models.tree_readers import check_lightgbm, check_xgboost
 
 if TYPE_CHECKING:
     from likewise.models.model import Model

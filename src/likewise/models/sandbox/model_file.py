@@ -131,14 +131,9 @@ class SandboxedNetwork(SandboxedModel, LayeredModel):
     """A model in another process that is a linear model or a small network: its weights came with its description."""
 
     def __init__(
-        self,
-        file: SandboxedFile,
-        choices: Mapping[str, Any],
-        facts: SimpleNamespace,
-        loss: Loss,
-        classes: Any = None,
+        self, file: SandboxedFile, choices: Mapping[str, Any], facts: SimpleNamespace, *more: Any
     ) -> None:
-        super().__init__(file, choices, facts, loss, classes)
+        super().__init__(file, choices, facts, *more)
         assert facts.layers is not None
         self.layers = facts.layers
 

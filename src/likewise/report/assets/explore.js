@@ -312,7 +312,7 @@ function band(column, otherAt) {
   const stops = [];
   for (let k = 0; k <= n; k += 1) {
     const value = column.low + (wide * k) / n;
-    const colour = otherAt(column.kind === "integer" ? Math.round(value) : value) ? "var(--harm)" : "var(--line)";
+    const colour = otherAt(column.kind === "integer" ? Math.round(value) : value) ? "var(--lose)" : "var(--line)";
     stops.push(`${colour} ${(100 * Math.max(k - 0.5, 0)) / n}% ${(100 * Math.min(k + 0.5, n)) / n}%`);
   }
   return `linear-gradient(to right, ${stops.join(", ")})`;

@@ -27,7 +27,9 @@ def person_in_words(row: Mapping[str, Any]) -> str:
     who = ", ".join(f"{name} {cells[name]}" for name in cells if name in shown)
     start = f"Person {row['person']} ({who}{', …' if len(shown) < len(cells) else ''})"
     instead = join_words([f"{name} {row['change'][name]}" for name in changed])
-    return f"{start} is decided {row['decision']}; the same person with {instead} is decided {row['instead']}."
+    return (
+        f"{start} is decided {row['decision']}; the same person with {instead} is decided {row['instead']}."
+    )
 
 
 # Markdown that shows what a table holds as text, whatever it holds.
@@ -177,7 +179,9 @@ def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
 def _affected(document: Mapping[str, Any]) -> str:
     """Say who would lose and who would gain, and name the first people."""
     summary = document["summary"]
-    rows = [row for row in summary["effects"] or () if row.get("lose") is not None and row["lose"] + row["gain"]]
+    rows = [
+        row for row in summary["effects"] or () if row.get("lose") is not None and row["lose"] + row["gain"]
+    ]
     lines = [
         f"{row['attribute']} recorded {row['recorded']}, instead {row['instead']}: of {row['people']:,} people {row['lose']:,} "
         f"would lose and {row['gain']:,} would gain the favourable decision"

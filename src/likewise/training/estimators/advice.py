@@ -82,8 +82,9 @@ def _what_keeps_accuracy(eps: float, freed: float) -> str:
     """Return advice that helps: ε matters only if it is not 0 and the metric leaves something to pay for."""
     if freed > MOST:
         return f"The metric makes {freed:.0%} of the other columns' variance free, whatever 'eps' is: {_ONLY_COLUMNS}"
-    fewer = f"name fewer attributes, or {_ONLY_COLUMNS}"
-    return f"Lower 'eps' (it was {eps:.2g}), {fewer}" if eps > 0 else fewer.capitalize()
+    if eps > 0:
+        return f"Lower 'eps' (it was {eps:.2g}), name fewer attributes, or {_ONLY_COLUMNS}"
+    return f"Name fewer attributes, or {_ONLY_COLUMNS}"
 
 
 def _about_accuracy(seen: BesideBaseline, owner: str, advice: str) -> Finding | None:

@@ -44,8 +44,6 @@ _TOLERATED, _AND_MORE = 0.01, 0.0025
 _SUBSPACE_STEPS, _FULL_STEPS = 5, 3
 # Steps between two validations.
 VALIDATE_EVERY = 25
-# The other parts of a small table that are held out in turn, beside the first.
-_OTHER_FOLDS = 4
 # Balanced accuracy that a method may cost before it is said.
 MAX_LOSS = 0.03
 # Standard errors: nine times out of ten the truth is not beyond.
@@ -132,7 +130,7 @@ def other_folds(
     for code in np.unique(codes[rest]):
         own = rng.permutation(np.flatnonzero(codes[rest] == code))
         fold[own] = np.arange(len(own)) % count
-    return tuple(_apart(batch, rest[fold == number], alike) for number in range(min(count, _OTHER_FOLDS)))
+    return tuple(_apart(batch, rest[fold == number], alike) for number in range(count))
 
 
 def _apart(batch: Batch, held: IntArray, alike: bool) -> HeldOut:

@@ -77,15 +77,6 @@ class ExactDual:
         The inner suprema at λ*.
     mixture : tuple of AttainedRows
         The unfair maps whose mixture attains `lower`: one, or the two on either side of λ*.
-
-    Examples
-    --------
-    >>> from likewise.auditing.bounds.linear import LinearModel, exact_dual
-    >>> from likewise.fair_metrics import euclidean
-    >>> model = LinearModel([1.0, 0.0], 0.0, loss="zero_one")
-    >>> found = exact_dual(model, [[1.0, 0.0], [3.0, 0.0]], [1, 1], metric=euclidean(), eps=0.5)
-    >>> round(found.value, 6), round(found.gap, 6)  # the first row flips for 1, half of the budget of both
-    (0.5, 0.5)
     """
 
     value: float
