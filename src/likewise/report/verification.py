@@ -171,7 +171,8 @@ def print_verification(
     >>> import likewise as lw
     >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": [0, 1, 0, 1]})
     >>> tree = DecisionTreeClassifier(random_state=0).fit(people, [0, 1, 0, 1])
-    >>> print(lw.verify(tree, people, sensitive_features=["sex"]))
+    >>> print(str(lw.verify(tree, people, sensitive_features=["sex"])).splitlines()[-3])
+    Depends on sex: 20 pairs were found that differ in sex alone and are decided
     """
     out = open_console(console)
     lines, verdict = _lines(document, Texts(language))
