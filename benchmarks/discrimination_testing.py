@@ -157,7 +157,7 @@ def cell(family, column, decide, seconds):
     """What is known of one cell, as plain numbers."""
     names, layout = [f"x{column}"], family.layout
     values = SensitiveValues.of(layout, names)
-    found = verify_family(family, names, decide=decide, seconds=seconds, max_regions=10**9)
+    found = verify_family(family, names, decide=decide, budget_seconds=seconds, max_regions=10**9)
     sampled = sample_rows(layout, values, decide)
     clock = time.process_time()
     made, flipped = generate(layout, values, decide, np.random.default_rng(0))

@@ -66,12 +66,12 @@ def published(folder):
 
 def cell(family, column, seconds):
     """What is known of one cell, as plain numbers."""
-    found = verify_family(family, [f"x{column}"], seconds=seconds, max_regions=10**9)
+    found = verify_family(family, [f"x{column}"], budget_seconds=seconds, max_regions=10**9)
     return {
         "proved": found.proved,
         "flips": found.flips,
         "undecided": found.undecided,
-        "shown": bool(found.examples),
+        "shown": found.pairs > 0,
         "regions": found.regions,
         "seconds": found.seconds,
     }

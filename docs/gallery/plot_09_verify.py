@@ -13,7 +13,6 @@ import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
-from likewise.report import flip_table
 
 data = lw.datasets.load_german()
 few = ["sex", "age", "credit_amount", "duration", "housing"]
@@ -22,7 +21,7 @@ tree = DecisionTreeClassifier(max_depth=5, random_state=0)
 tree.fit(domain.encode(data.frame_train[few]), data.y_train)
 
 # %%
-found = lw.verify(tree, domain, ["sex"], people=data.frame_test[few], encoded=True, max_regions=3000)
+found = lw.verify(tree, data.frame_test[few], ["sex"], domain=domain, encoded=True, max_regions=3000)
 print(f"the same decision for both sexes: {found.proved:.2%} of all rows, proved")
 print(f"another decision:                 {found.flips:.2%} of all rows, shown")
 share, low, high, rows = found.sampled
@@ -32,7 +31,7 @@ print(
 
 # %%
 # Pairs that anybody can check: two rows that differ in sex alone, and what the tree decides. People of the table come first.
-flip_table(found, domain, ["bad", "good"]).head(4)
+found.examples.head(4)
 
 # %%
 # Rows of the domain count alike, people of the table as often as they occur: the two shares need not agree.

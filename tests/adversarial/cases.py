@@ -338,11 +338,11 @@ def _check_verify(subject, seed, samples, out):
     try:
         found = lw.verify(
             subject.fitted.model,
-            subject.domain,
+            _rows(subject, table.people),
             list(table.sensitive),
-            people=_rows(subject, table.people),
+            domain=subject.domain,
             encoded=subject.encoded,
-            seconds=2.0,
+            budget_seconds=2.0,
             max_regions=300,
         )
     except lw.InputError as error:
@@ -369,8 +369,8 @@ def _check_verify(subject, seed, samples, out):
         )
     if found.flips > share + slack:
         out.violations.append(f"VERIFY: domain, flips {found.flips:.6g}, truly {share:.6g} ± {slack:.1g}")
-    for flip in found.examples[:3]:
-        pair = subject.domain.decode(np.vstack([flip.first, flip.second]))[list(table.X)]
+    for number in range(min(found.pairs, 3)):
+        pair = found.examples[found.examples["pair"] == number][list(table.X)]
         said = reference.ask(table.as_typed(pair)).decisions
         if said[0] == said[1]:
             out.violations.append("VERIFY: example, a listed pair is decided alike")

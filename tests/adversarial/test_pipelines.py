@@ -79,6 +79,6 @@ def test_equal_to_brute_force_at_no_distance(table, name):
         assert bracket.closed
         assert bracket.lower == pytest.approx(truth, abs=1e-9)
         assert bracket.upper == pytest.approx(truth, abs=1e-9)
-    found = lw.verify(model, domain, ["sex"], people=people, seconds=0.2)
+    found = lw.verify(model, people, ["sex"], domain=domain, budget_seconds=0.2)
     assert found.people[1] == pytest.approx(flips, abs=1e-12)
     assert (found.reason is None or found.reason == "") == is_read

@@ -7,8 +7,16 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
@@ -59,7 +67,7 @@ def people_truth(decide, people, frame, sensitive):
 MODELS = {
     "tree": lambda: DecisionTreeClassifier(max_depth=5, random_state=0),
     "forest": lambda: RandomForestClassifier(n_estimators=7, max_depth=4, random_state=0),
-    "linear": lambda: LogisticRegression(),
+    "linear": lambda: LogisticRegression(max_iter=5000),
     "not readable": lambda: GradientBoostingClassifier(n_estimators=25, random_state=0),
 }
 
@@ -78,7 +86,9 @@ def test_shares_never_claim_more_than_there_is_and_people_are_exact(kind, sensit
     changed = people_truth(decide, people, frame, sensitive)
     assert 0 < flips < 1
     for most in (3, 1_000_000):
-        found = lw.verify(model, domain, sensitive, people=people, encoded=True, seconds=20, max_regions=most)
+        found = lw.verify(
+            model, people, sensitive, domain=domain, encoded=True, budget_seconds=20, max_regions=most
+        )
         assert found.proved <= 1 - flips + 1e-9
         assert found.flips <= flips + 1e-9
         assert found.proved + found.flips + found.undecided == pytest.approx(1.0)
@@ -88,7 +98,7 @@ def test_shares_never_claim_more_than_there_is_and_people_are_exact(kind, sensit
         assert low - (high - low) / 2 <= flips <= high + (high - low) / 2
         assert low <= share <= high
         assert rows >= 300
-        check_examples(found, domain, decide, sensitive, people)
+        check_examples(found, decide, sensitive, people)
     if kind == "not readable":
         assert (found.proved, found.undecided) == (0.0, 1.0)
         assert "no upper bound is known" in found.reason
@@ -97,20 +107,24 @@ def test_shares_never_claim_more_than_there_is_and_people_are_exact(kind, sensit
         assert found.reason == ""
 
 
-def check_examples(found, domain, decide, sensitive, people):
-    assert found.examples
-    seen = set()
-    for flip in found.examples:
-        both = domain.decode(np.stack([flip.first, flip.second])).astype(people.dtypes)
-        assert tuple(decide(both)) == flip.decisions
-        assert flip.decisions[0] != flip.decisions[1]
+def check_examples(found, decide, sensitive, people):
+    assert found.pairs
+    seen, made_up = set(), []
+    for _, pair in found.examples.groupby("pair"):
+        both, (row, _), decisions = (
+            pair[list(people)].astype(people.dtypes),
+            pair["row"],
+            tuple(pair["decision"]),
+        )
+        assert tuple(decide(both)) == decisions
+        assert decisions[0] != decisions[1]
         assert {name for name in both if both[name].iloc[0] != both[name].iloc[1]} <= set(sensitive)
-        if flip.person is not None:
-            assert (both.iloc[0] == people.iloc[flip.person]).all()
+        if row is not None:
+            assert (both.iloc[0] == people.loc[row]).all()
         seen.add(frozenset(map(tuple, both.to_numpy().tolist())))
-    assert len(seen) == len(found.examples)
+        made_up.append(row is None)
+    assert len(seen) == found.pairs
     # Rows of the table first.
-    made_up = [flip.person is None for flip in found.examples]
     assert made_up == sorted(made_up)
 
 
@@ -123,7 +137,7 @@ def test_the_share_of_people_is_the_audits(sensitive):
     rows = domain.encode_array(frame)
     metric = lw.ExpertSubspace(sensitive, domain=domain).fit(frame).metric_
     audited = lw.audit(model, rows, y, metric=metric, domain=domain, eps=0.0, search="candidates")
-    found = lw.verify(model, domain, sensitive, people=frame, encoded=True, max_regions=3)
+    found = lw.verify(model, frame, sensitive, domain=domain, encoded=True, max_regions=3)
     assert found.people[1] == audited.sensitive.changed
     assert found.people[1] > 0
 
@@ -165,7 +179,7 @@ def test_a_single_precision_network_of_large_whole_numbers_leaves_nobody_undecid
     flips = truth(decide, frame, ["sex"])
     changed = people_truth(decide, frame, frame, ["sex"])
     assert 0 < flips < 1
-    found = lw.verify(net, domain, ["sex"], people=frame, encoded=False, seconds=10)
+    found = lw.verify(net, frame, ["sex"], domain=domain, encoded=False, budget_seconds=10)
     assert found.people == pytest.approx((1 - changed.mean(), changed.mean(), 0.0))
     assert found.proved <= 1 - flips + 1e-9
     assert found.flips <= flips + 1e-9
@@ -185,7 +199,7 @@ def test_people_with_a_continuous_sensitive_column_are_proved_or_open_never_wron
         [model.predict(domain.encode_array(frame.assign(score=value))) for value in grid], axis=1
     )
     changed = (decided != decided[:, :1]).any(axis=1)
-    found = lw.verify(model, domain, ["score"], people=frame, encoded=True)
+    found = lw.verify(model, frame, ["score"], domain=domain, encoded=True)
     same, flips, undecided = found.people
     assert same <= 1 - changed.mean() + 1e-12
     assert flips >= changed.mean() - undecided - 1e-12
@@ -260,11 +274,9 @@ def test_rows_that_contradict_the_table_are_not_shown():
         return (rows["sex"] == "m").to_numpy(dtype=float)
 
     domain = lw.TabularDomain.from_frame(frame)
-    found = lw.verify(model, domain, ["sex"], people=frame)
-    assert len(found.examples) > 5
-    for flip in found.examples:
-        both = domain.decode(np.stack([flip.first, flip.second]))
-        assert set(both.relation) == {"single"}
+    found = lw.verify(model, frame, ["sex"], domain=domain)
+    assert found.pairs > 5
+    assert set(found.examples["relation"]) == {"single"}
 
 
 def test_rows_that_contradict_the_table_are_shown_if_nothing_else_is_there():
@@ -273,9 +285,9 @@ def test_rows_that_contradict_the_table_are_shown_if_nothing_else_is_there():
     def model(rows):
         return ((rows["sex"] == "m") & (rows["relation"] != "single")).to_numpy(dtype=float)
 
-    found = lw.verify(model, lw.TabularDomain.from_frame(frame), ["sex"], people=frame)
-    assert found.examples
-    assert found.examples[0].person is not None
+    found = lw.verify(model, frame, ["sex"], domain=lw.TabularDomain.from_frame(frame))
+    assert found.pairs
+    assert found.examples["row"].iloc[0] is not None
 
 
 def test_a_model_that_refuses_rows_of_the_domain_is_asked_about_the_people():
@@ -287,8 +299,94 @@ def test_a_model_that_refuses_rows_of_the_domain_is_asked_about_the_people():
         return (rows["age"] > 30).to_numpy(dtype=float)
 
     domain = lw.TabularDomain.from_frame(frame)
-    found = lw.verify(model, domain, ["relation"], people=frame[(frame.age < 38) & (frame.sex == "m")])
+    some = frame[(frame.age < 38) & (frame.sex == "m")]
+    found = lw.verify(model, some, ["relation"], domain=domain)
     assert found.people == (1.0, 0.0, 0.0)
     assert found.sampled is None
     assert found.proved == 0.0
     assert found.reason
+
+
+# ---- people of the user's table, whatever cells are missing ---------------------------------------------------
+
+
+def table_with_gaps(seed):
+    """Numbers, words and a sensitive column, cells of any of them missing, under an index of the user's own."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(60, 120))
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(20, 70, n).astype(float),
+            "pay": rng.normal(3e4, 9e3, n).round(),
+            "job": rng.choice(["clerk", "cook", "nurse"], n).astype(object),
+            "sex": rng.choice(["f", "m"], n).astype(object),
+        }
+    )
+    y = ((frame.age > 40) & (frame.sex == "m") | (frame.pay > 4e4)).astype(int).to_numpy()
+    for name in rng.choice(["age", "pay", "job", "sex"], 2, replace=False):
+        frame.loc[rng.random(n) < 0.15, name] = np.nan
+    frame.index = pd.Index(rng.permutation([f"p{k}" for k in range(n)]))
+    return frame, y
+
+
+def models_that_take_gaps(frame, y):
+    """Pipelines that fill, trees that take missing cells, and a function."""
+    words, numbers = ["job", "sex"], ["age", "pay"]
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    hot = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    steps = make_column_transformer((codes, words), ("passthrough", numbers))
+    filled = make_column_transformer((hot, words), (make_pipeline(SimpleImputer(), StandardScaler()), numbers))
+    yield make_pipeline(steps, DecisionTreeClassifier(max_depth=4, random_state=0)).fit(frame, y)
+    yield make_pipeline(steps, HistGradientBoostingClassifier(max_iter=15, min_samples_leaf=5)).fit(frame, y)
+    yield make_pipeline(filled, LogisticRegression()).fit(frame, y)
+    yield lambda rows: ((rows.age > 40) & (rows.sex == "m") | (rows.pay > 4e4)).to_numpy(dtype=float)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_examples_are_people_of_the_users_table_whatever_is_missing(seed):
+    frame, y = table_with_gaps(seed)
+    for number, model in enumerate(models_that_take_gaps(frame, y)):
+        missing = ("auto", "impute", "drop")[(seed + number) % 3]
+        found = lw.verify(model, frame, ["sex"], missing=missing, budget_seconds=0.2)
+        audited = lw.audit(model, frame, sensitive_features=["sex"], missing=missing)
+        assert found.people[1] == pytest.approx(audited.changed.share)
+        assert found.people[1] > 0
+        decide = model if callable(model) else model.predict
+        listed = found.examples[found.examples["row"].notna()]
+        assert len(listed)
+        for row, pair in listed.groupby("row"):
+            own, shown = frame.loc[row], pair.iloc[0]
+            # The person's own cells; those that were filled for the model are shown as it got them.
+            assert all(shown[name] == own[name] or pd.isna(own[name]) for name in frame)
+            assert (pair.iloc[0][["age", "job", "pay"]].dropna() == pair.iloc[1][["age", "job", "pay"]].dropna()).all()
+            both = pair[list(frame)].astype(frame.dtypes)
+            assert np.asarray(decide(both)).astype(int).tolist() == pair["decision"].tolist()
+            assert shown["decision"] != pair.iloc[1]["decision"]
+
+
+# ---- what is printed ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_is_printed_is_short_and_ends_in_the_verdict(kind):
+    frame, y = small_table(seed=3)
+    frame = frame.assign(**{f"a_rather_long_name_of_a_column_{k}": frame.age + k for k in range(6)})
+    numbers = frame.assign(job=frame.job.astype("category").cat.codes, sex=(frame.sex == "m").astype(int))
+    model = MODELS[kind]().fit(numbers, y)
+    for sensitive in (["sex"], ["sex", "group"]):
+        found = lw.verify(model, numbers, sensitive, y=y, budget_seconds=0.2)
+        lines = str(found).splitlines()
+        assert len(lines) <= 20
+        assert max(map(len, lines)) <= 80
+        assert f"Depends on {' and '.join(sensitive)}: " in "\n".join(lines[-5:])
+        assert repr(found).startswith("<Verification: Depends on sex")
+        assert "\n" not in repr(found)
+
+
+@pytest.mark.parametrize("wrong", ["sex", [], ["nobody"], ["sex", "nobody"]])
+def test_sensitive_features_are_a_list_of_columns(wrong):
+    frame, y = small_table(60)
+    model = DecisionTreeClassifier(max_depth=2).fit(frame[["age", "hours"]], y)
+    for given in (frame, lw.TabularDomain.from_frame(frame)):
+        with pytest.raises(lw.InputError, match=r"sensitive_features|nobody"):
+            lw.verify(model, given, wrong)

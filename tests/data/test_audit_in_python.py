@@ -244,11 +244,11 @@ def test_verify_takes_a_table_as_it_is():
     frame, y = with_codes()
     numbers = frame[["skill", "age", "sex"]]
     model = boosted("xgboost")(numbers, y)
-    found = lw.verify(model, numbers, sensitive_features=["sex"], seconds=5)
+    found = lw.verify(model, numbers, sensitive_features=["sex"], budget_seconds=5)
     assert found.people[1] == pytest.approx(changed_by_hand(model, numbers, ["sex"]))
     words, y = with_a_gap()
     model = function(words, y)
-    found = lw.verify(model, words, sensitive_features=["sex"], seconds=2)
+    found = lw.verify(model, words, sensitive_features=["sex"], budget_seconds=2)
     assert found.people[1] == pytest.approx(changed_by_hand(model, words, ["sex"]))
 
 

@@ -120,7 +120,7 @@ def test_a_one_hot_model_can_be_proved():
     frame, y = people(2)
     encode = dummies()(frame)
     model = fitted("xgboost", encode(frame), y)
-    found = lw.verify(model, frame, sensitive_features=["sex"], seconds=1)
+    found = lw.verify(model, frame, sensitive_features=["sex"], budget_seconds=1)
     share = changed_by_hand(lambda table: model.predict(encode(table)), frame) / N
     assert found.people == pytest.approx((1 - share, share, 0))
     assert found.reason == ""

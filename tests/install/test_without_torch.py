@@ -80,7 +80,7 @@ for name, model in {"boosted": boosted(), "pipeline": pipeline()}.items():
     said[name] = float(result.gap)
 lw.write_html(result, "audit.html")
 domain = lw.TabularDomain().fit(people)
-said["proved"] = lw.verify(boosted(), domain, ["sex"], seconds=2).proved
+said["proved"] = lw.verify(boosted(), domain, ["sex"], budget_seconds=2).proved
 said["study"] = float(lw.correspondence_study(boosted(), people, lw.Edit("sex")).consistency)
 said["consensus"] = len(lw.TwinConsensus(boosted(), edits=[lw.Edit("sex")]).fit(people, hired).predict(people[:3]))
 """
@@ -99,7 +99,7 @@ box = lw.data.BoxDomain(numbers.min(axis=0), numbers.max(axis=0))
 free = lw.ExpertSubspace([0]).fit(numbers).metric_
 result = lw.audit(network(), numbers[:40], hired[:40], metric=free, eps=0.1)
 said["gap"], said["notes"] = float(result.gap), [str(note) for note in result.left_out]
-said["proved"] = lw.verify(network(), box, ["x0"], seconds=1).proved
+said["proved"] = lw.verify(network(), box, ["x0"], budget_seconds=1).proved
 said["asked"] = sentence(lambda: lw.audit(network(), numbers, hired, metric=free, search="gradient"))
 """
     said = run(code, tmp_path)

@@ -79,14 +79,10 @@ def scores_page():
 def verification_page():
     from sklearn.tree import DecisionTreeClassifier
 
-    frame = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
-    domain = lw.TabularDomain.from_frame(frame)
-    tree = DecisionTreeClassifier().fit(domain.encode(frame), [0, 1, 0, 1])
-    found = lw.verify(tree, domain, ["sex"], encoded=True)
-    document = verification_document(
-        found, domain, name="tree", sensitive=["sex"], classes=["refused", "granted"], provenance=MADE
-    )
-    return render_html(document)
+    frame = pd.DataFrame({"age": [20, 30, 40, 50], "sex": [0, 1, 0, 1]})
+    tree = DecisionTreeClassifier().fit(frame, ["refused", "granted", "refused", "granted"])
+    found = lw.verify(tree, frame, sensitive_features=["sex"])
+    return render_html(verification_document(found, name="tree", provenance=MADE))
 
 
 @pytest.fixture(scope="module")

@@ -313,7 +313,7 @@ def prepare_case(
         missing=missing,
     )
     if isinstance(metric, str) and metric == "columns":
-        found = _with_unused(found, sensitive)
+        found = with_unused(found, sensitive)
     fitted = build_metric(
         metric, people.filled, sensitive, found.plain.domain, told=people.frame, owner=owner
     )
@@ -370,7 +370,7 @@ def table_model(matched: Matched) -> Model:
     return MissingCellsModel(matched.model, _ModelRows(matched))  # type: ignore[arg-type]
 
 
-def _with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeople:
+def with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeople:
     """Add sensitive columns that the model does not use, so that the answer is "no decision changes", not an error."""
     matched = found.matched
     outside = [name for name in sensitive if name not in matched.columns]

@@ -28,7 +28,6 @@ from likewise.core.plain import to_json
 from likewise.core.progress import Progress, progress_bar
 
 if TYPE_CHECKING:
-    from likewise.auditing.inference.sanity import Finding
     from likewise.auditing.verification.verify import Verification
 
 
@@ -83,7 +82,7 @@ def command(
         raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
     from likewise import report
     from likewise.auditing.case import match_people, table_request
-    from likewise.auditing.verification.table import findings_of, verify_people
+    from likewise.auditing.verification.verify import verify_people
     from likewise.data.case import read_people
 
     progress = Progress(quiet)
@@ -112,7 +111,6 @@ def command(
         )
         for note in met.notes:
             progress.note(note)
-    findings = findings_of(met, sensitive)
     with progress_bar(show=progress.shown) as bar:
         bar.start("Proving", total=budget_seconds)
 
@@ -121,20 +119,10 @@ def command(
             bar.update(found.seconds, description=words)
 
         found = verify_people(met, sensitive, seconds=budget_seconds, random_state=seed, progress=told)
-    matched = met.plain
-    classes = matched.model.known_classes
     provenance = report.Provenance.now(
         tables=[table], models=[model], seed=seed, command=repeated_command(click.get_current_context())
     )
-    document = report.verification_document(
-        found,
-        matched.domain,
-        name=model,
-        sensitive=sensitive,
-        classes=classes,
-        findings=findings,
-        provenance=provenance,
-    )
+    document = report.verification_document(found, name=model, source=table.name, provenance=provenance)
     deliver(
         outputs,
         quiet=quiet,
@@ -144,9 +132,9 @@ def command(
             document, path, form="html", language=language, overwrite=outputs.force
         ),
         json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
-        csv=lambda path: _write_rows(report.flip_table(found, matched.domain, classes), path),
+        csv=lambda path: _write_rows(found.examples, path),
     )
-    _judge(found, delta, findings)
+    _judge(found, delta)
     return EXIT_INTERRUPTED if found.stopped else 0
 
 
@@ -157,8 +145,8 @@ def _write_rows(rows: Any, path: Path) -> None:
         rows.to_csv(draft, index=False)
 
 
-def _judge(found: Verification, delta: float | None, findings: Sequence[Finding]) -> None:
-    against = " ".join(finding.sentence for finding in findings if finding.blocks)
+def _judge(found: Verification, delta: float | None) -> None:
+    against = " ".join(finding.sentence for finding in found.findings if finding.blocks)
     if against:
         raise NotConvergedError(f"The question could not be answered. {against}")
     if delta is None or found.stopped:

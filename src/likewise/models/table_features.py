@@ -128,7 +128,7 @@ def _through(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         for _, part, chosen in step.transformers_:
             if isinstance(part, str) and part == "drop":
                 continue
-            found += _through(part, [features[i] for i in _positions(chosen, names)])
+            found += _through(part, [features[i] for i in column_positions(chosen, names)])
         return [replace(feature, sparse=bool(step.sparse_output_)) for feature in found]
     readers = {
         "OneHotEncoder": _one_hot,
@@ -142,7 +142,7 @@ def _through(step: Any, features: list[TableFeature]) -> list[TableFeature]:
     return readers[kind](step, features)
 
 
-def _positions(chosen: Any, names: list[str]) -> list[int]:
+def column_positions(chosen: Any, names: list[str]) -> list[int]:
     if isinstance(chosen, slice) or (isinstance(chosen, np.ndarray) and chosen.dtype == bool):
         return [int(i) for i in np.arange(len(names))[chosen]]
     single = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)

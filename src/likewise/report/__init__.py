@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from likewise.report.score_report import print_scores as print_scores, score_document as score_document
     from likewise.report.terminal import print_audit as print_audit, print_comparison as print_comparison
     from likewise.report.verification import (
-        flip_table as flip_table,
         print_verification as print_verification,
         verification_document as verification_document,
     )

@@ -154,10 +154,11 @@ def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:
     """Return one to three sentences, after the findings: how many decisions change and in which direction, one person."""
-    said: list[str] = [finding.sentence for finding in result.findings]
+    first = result.headline.sentence
+    said: list[str] = [finding.sentence for finding in result.findings if finding.sentence != first]
     if not result.answered:
-        return said
-    said.append(result.headline.sentence)
+        return [finding.sentence for finding in result.findings]
+    said.append(first)
     if result.listed:
         said.append(example_words(result, result.listed[0], labels or {}))
     return said

@@ -145,12 +145,16 @@ def audit_lines(
     verdict = wrapped(Message("first.titled", title=found.title, sentence=found.sentence), most=5)
     if found.limit is not None:
         verdict += wrapped(found.limit.sentence, most=3)
-    notes = [finding.sentence for finding in result.findings if not (finding.blocks and not result.answered)]
+    notes = [
+        finding.sentence
+        for finding in result.findings
+        if not finding.blocks and finding.sentence != found.sentence
+    ]
     top = wrapped(result.scope.words(), favourable_words(result, names), most=2)
     top += [line for note in notes[:2] for line in wrapped(note, most=2)]
     if not result.answered:
         return [*top, ""], verdict
-    sure = wrapped(found.sure, most=2)
+    sure = wrapped(found.sure, most=3)
     example = wrapped(example_words(result, result.listed[0], names), most=3) if result.listed else []
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
     bars = _bars(result, say, width)

@@ -2,118 +2,74 @@
 
 from __future__ import annotations
 
-import json
+import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from likewise.auditing.verification.verify import Verification
-from likewise.core.frames import to_pandas
 from likewise.core.messages import Texts
+from likewise.core.plain import plain_cell
 from likewise.report.first_words import findings_document
 from likewise.report.page import Answer, Tone, render_page, results_table, section
-from likewise.report.terminal import open_console, terminal_table
+from likewise.report.terminal import open_console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from likewise.auditing.inference.sanity import Finding
     from likewise.report.provenance import Provenance
 
 _SHARES = ("proved", "flips", "undecided")
-
-
-def flip_table(found: Verification, domain: Any, classes: Any = None) -> pd.DataFrame:
-    """Rows that flip, in original units: two for each pair, with what is decided for them.
-
-    Parameters
-    ----------
-    found : Verification
-    domain : TabularDomain
-        That was verified over.
-    classes : array-like, optional
-        Names of the classes.
-
-    Returns
-    -------
-    DataFrame
-        The domain's columns, ``decision``, ``pair`` and ``person``: the number of the person in the table whose own row
-        is the first of the pair, −1 if both rows are made up.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
-    >>> domain = lw.TabularDomain.from_frame(people)
-    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 1, 0, 1])
-    >>> found = lw.verify(tree, domain, ["sex"], encoded=True)
-    >>> flip_table(found, domain, ["refused", "granted"]).iloc[:2][["sex", "decision"]].values.tolist()
-    [['f', 'refused'], ['m', 'granted']]
-    """
-    if not found.examples:
-        return pd.DataFrame()
-    rows = np.concatenate([np.stack([flip.first, flip.second]) for flip in found.examples])
-    frame = to_pandas(domain.decode(rows), owner="verify").reset_index(drop=True)
-    codes = [code for flip in found.examples for code in flip.decisions]
-    decided = codes if classes is None else np.asarray(classes)[codes].tolist()
-    person = [-1 if flip.person is None else flip.person for flip in found.examples for _ in range(2)]
-    return frame.assign(decision=decided, pair=np.repeat(np.arange(len(found.examples)), 2), person=person)
+_TONES: dict[str, Tone] = {
+    "unanswered": "open", "not_read": "plain", "depends": "bad", "independent": "good", "not_found": "plain"
+}  # fmt: skip
+_WIDTH, _LINES = 80, 20
 
 
 def verification_document(
-    found: Verification,
-    domain: Any,
-    *,
-    name: str,
-    sensitive: Sequence[str],
-    classes: Any = None,
-    findings: Sequence[Finding] = (),
-    provenance: Provenance | None = None,
+    found: Verification, *, name: str = "", source: str = "X", provenance: Provenance | None = None
 ) -> dict[str, Any]:
     """Everything about a verification as plain values.
 
     Parameters
     ----------
     found : Verification
-    domain : TabularDomain
-    name : str
+    name : str, optional
         Of the model.
-    sensitive : sequence of str
-    classes : array-like, optional
-        Names of the classes.
-    findings : sequence of Finding, optional
-        What has to be known before any number.
+    source : str, default="X"
+        What the table is called.
     provenance : Provenance, optional
         When, of which files, by which command.
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from likewise.auditing.verification.verify import Verification
-    >>> found = Verification(0.9, 0.0, 0.1, (1.0, 0.0, 0.0), (), (), 5, 0.1)
-    >>> verification_document(found, None, name="m", sensitive=["sex"])["domain"]
+    >>> found = Verification(0.9, 0.0, 0.1, (1.0, 0.0, 0.0), pd.DataFrame(), sensitive_features=("sex",))
+    >>> verification_document(found)["domain"]
     {'proved': 0.9, 'flips': 0.0, 'undecided': 0.1}
     """
-    flips = flip_table(found, domain, classes)
     return {
         "kind": "likewise.report.verification",
         "model": name,
-        "sensitive": list(sensitive),
+        "sensitive": list(found.sensitive_features),
         "provenance": None if provenance is None else provenance.document(),
-        "findings": findings_document(findings),
+        "badge": found.badge,
+        "findings": findings_document(found.findings),
         "domain": {key: getattr(found, key) for key in _SHARES},
         "people": None if found.people is None else dict(zip(_SHARES, found.people, strict=True)),
         "sampled": None if found.sampled is None else found.sampled._asdict(),
         "trivial": found.trivial,
         "reason": found.reason,
         "rules": [{"share": rule.share, "within": rule.within, "rows": rule.rows} for rule in found.rules],
-        "flips": json.loads(flips.to_json(orient="records")),
+        "flips": [
+            {key: plain_cell(cell) for key, cell in row.items()} for row in found.examples.to_dict("records")
+        ],
+        "counted": found.counted,
+        "labelled": found.labelled,
+        "source": source,
         "regions": found.regions,
         "seconds": found.seconds,
         "stopped": found.stopped,
@@ -123,21 +79,11 @@ def verification_document(
 def render_verification(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
     """Return the page of a document of `verification_document`."""
     domain, flips, columns = document["domain"], document["flips"], document["sensitive"]
-    blocked = any(finding["blocks"] for finding in document["findings"])
-    kind: tuple[str, Tone]
-    if blocked:
-        kind = "unanswered", "open"
-    elif document["trivial"]:
-        kind = "not_read", "plain"
-    elif flips or domain["flips"]:
-        kind = "depends", "bad"
-    elif domain["proved"] == 1.0:
-        kind = "independent", "good"
-    else:
-        kind = "not_found", "plain"
+    kind, tone = document["badge"], _TONES[document["badge"]]
+    blocked = kind == "unanswered"
     shares = {name: _share(domain[name], texts) for name in _SHARES}
     heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
-    people = document["people"]
+    people: Mapping[str, Any] = document["people"] or dict.fromkeys(_SHARES)
     words = (
         "verified.same" if blocked else "verified.same_proved",
         "verified.flips_shown",
@@ -160,13 +106,13 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
         sections.append(section(texts("verified.most").rstrip(":"), f"<ul>{rules}</ul>", id="rules"))
     stopped = [texts("verified.stopped")] if document["stopped"] else []
     answer = Answer(
-        texts(f"badge.{kind[0]}", columns=columns),
-        kind[1],
-        [texts(f"verified.sentence.{kind[0]}", columns=columns, n=len(flips) // 2, **shares)],
+        texts(f"badge.{kind}", columns=columns),
+        tone,
+        [_sentence(document, texts)],
         warnings=[*(texts.said(finding["sentence"]) for finding in document["findings"]), *stopped],
-        sure=[*_notes(dict(document), texts), texts("verified.sure")],
+        sure=[*_notes(document, texts), texts("verified.sure")],
         not_shown=[texts("verified.not_shown", columns=columns), texts("verified.not_shown_range")],
-        next_steps=[texts("verified.next_depends" if kind[1] == "bad" else "verified.next", columns=columns)],
+        next_steps=[texts("verified.next_depends" if tone == "bad" else "verified.next", columns=columns)],
     )
     facts = f"<p>{escape(texts('verified.regions', n=document['regions'], seconds=document['seconds']))}</p>"
     return render_page(
@@ -183,7 +129,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
 def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
     """Pairs of rows that differ in the sensitive columns alone and are decided differently."""
     flips, sensitive = document["flips"], document["sensitive"]
-    rest = [name for name in flips[0] if name not in (*sensitive, "decision", "pair", "person")]
+    rest = [name for name in flips[0] if name not in (*sensitive, "decision", "pair", "row")]
     rows = []
     for first, second in list(zip(flips[::2], flips[1::2], strict=True))[:10]:
         cells = [
@@ -192,11 +138,7 @@ def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
             _cells(second, sensitive),
             _value(second["decision"]),
         ]
-        made = (
-            texts("verified.pair_made_up")
-            if first["person"] < 0
-            else texts("verified.pair_row", row=str(first["person"]))
-        )
+        made = texts("verified.pair_made_up") if first["row"] is None else _where(document, first, texts)
         shown = "".join(f"<td>{escape(cell)}</td>" for cell in (*cells, _cells(first, rest)))
         rows.append(f'<tr><th scope="row">{escape(made)}</th>{shown}</tr>')
     keys = ("pair", "one", "decision", "other", "decision", "both_have")
@@ -211,9 +153,9 @@ def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
 
 
 def print_verification(
-    document: dict[str, Any], console: Console | None = None, *, language: str = "en"
+    document: Mapping[str, Any], console: Console | None = None, *, language: str = "en"
 ) -> None:
-    """Print a document of `verification_document`.
+    """Print a document of `verification_document`: at most 20 lines, the verdict last.
 
     Parameters
     ----------
@@ -227,71 +169,115 @@ def print_verification(
     >>> import pandas as pd
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> import likewise as lw
-    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
-    >>> domain = lw.TabularDomain.from_frame(people)
-    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 1, 0, 1])
-    >>> found = lw.verify(tree, domain, ["sex"], encoded=True)
-    >>> import io
-    >>> from rich.console import Console
-    >>> page = io.StringIO()
-    >>> print_verification(verification_document(found, domain, name="tree", sensitive=["sex"]), Console(file=page, width=80))
-    >>> "a different one, shown" in page.getvalue()
-    True
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": [0, 1, 0, 1]})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people, [0, 1, 0, 1])
+    >>> print(str(lw.verify(tree, people, sensitive_features=["sex"])).splitlines()[-3])
+    Depends on sex: 20 pairs were found that differ in sex alone and are decided
     """
-    out, texts = open_console(console), Texts(language)
-    for finding in document["findings"]:
-        out.print(Text(finding["sentence"], style="bold yellow" if finding["blocks"] else "bold"))
-    out.print(_shares(document, texts))
-    for line in _notes(document, texts):
-        out.print(Text(line))
-    if document["rules"]:
-        out.print(Text("\n" + texts("verified.most")))
-    for rule in document["rules"][:5]:
-        out.print(Text(texts("verified.rule", within=_share(rule["within"], texts), rows=rule["rows"])))
-    sensitive = document["sensitive"]
-    flips = document["flips"]
-    for first, second in list(zip(flips[::2], flips[1::2], strict=True))[:3]:
-        rest = [name for name in first if name not in (*sensitive, "decision", "pair", "person")]
-        alike = texts("verified.both", cells=_cells(first, rest))
-        if first["person"] < 0 and document["people"] is not None:
-            alike = texts("verified.made_up", cells=_cells(first, rest))
-        for start, row in (("\n", first), ("", second)):
-            words = texts("verified.decided", cells=_cells(row, sensitive), decision=_value(row["decision"]))
-            out.print(Text(start + words))
-        out.print(Text(alike, style="dim"))
-    if document["stopped"]:
-        out.print(Text(texts("verified.stopped"), style="yellow"))
+    out = open_console(console)
+    lines, verdict = _lines(document, Texts(language))
+    for line in lines:
+        out.print(Text(line), soft_wrap=True)
+    for line in verdict:
+        out.print(Text(line, style="bold"), soft_wrap=True)
 
 
-def _shares(document: dict[str, Any], texts: Texts) -> Table:
+def verification_text(found: Verification) -> str:
+    """Return a verification in at most 20 lines."""
+    lines, verdict = _lines(verification_document(found), Texts("en"))
+    return "\n".join([*lines, *verdict])
+
+
+def _lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
+    """Findings, shares, where decisions flip most, one pair; the verdict apart. At most 20 lines together."""
+
+    def wrapped(text: str, most: int) -> list[str]:
+        lines = textwrap.wrap(text.strip(), _WIDTH, break_on_hyphens=False)
+        return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: _WIDTH - 2] + " …"]
+
+    said = [texts.said(finding["sentence"]) for finding in document["findings"]]
+    title = texts(f"badge.{document['badge']}", columns=document["sensitive"])
+    sentence = _sentence(document, texts)
+    if document["badge"] == "unanswered":
+        return [], wrapped(f"{title}: {said[0]}", 6)
+    verdict = wrapped(f"{title}: {sentence}", 5)
+    top = [line for one in said[:2] if one != sentence for line in wrapped(one, 2)]
+    notes = [line for one in _notes(document, texts) for line in wrapped(one, 2)]
+    notes += wrapped(texts("verified.stopped"), 1) if document["stopped"] else []
+    rules = [
+        line
+        for rule in document["rules"][:2]
+        for line in wrapped(
+            texts("verified.rule", within=_share(rule["within"], texts), rows=rule["rows"]), 1
+        )
+    ]
+    rules = [texts("verified.most"), *(f"  {line}"[:_WIDTH] for line in rules)] if rules else []
+    lines = [*top, *([""] if top else []), *_shares(document, texts), "", *notes]
+    room = _LINES - len(lines) - len(verdict) - 1
+    for part in (wrapped(_pair(document, texts), 3), rules):
+        if part and len(part) <= room:
+            lines += part
+            room -= len(part)
+    return [*lines, ""], verdict
+
+
+def _sentence(document: Mapping[str, Any], texts: Texts) -> str:
+    shares = {name: _share(document["domain"][name], texts) for name in _SHARES}
+    same = [one["sentence"] for one in document["findings"] if one["kind"] == "same"]
+    if same and document["badge"] == "not_found":
+        return texts.said(same[0])
+    key, columns = f"verified.sentence.{document['badge']}", document["sensitive"]
+    return texts(key, columns=columns, n=len(document["flips"]) // 2, **shares)
+
+
+def _pair(document: Mapping[str, Any], texts: Texts) -> str:
+    """The first pair in words: somebody of the table if there is one."""
+    if not document["flips"]:
+        return ""
+    (first, second), sensitive = document["flips"][:2], document["sensitive"]
+    rest = [name for name in first if name not in (*sensitive, "decision", "pair", "row")]
+    where = texts("verified.pair_made_up") if first["row"] is None else _where(document, first, texts)
+    both = [
+        texts("verified.decided", cells=_cells(row, sensitive), decision=_value(row["decision"]))
+        for row in (first, second)
+    ]
+    return f"{where}: {'; '.join(both)}; {texts('verified.both', cells=_cells(first, rest)).strip()}"
+
+
+def _where(document: Mapping[str, Any], row: Mapping[str, Any], texts: Texts) -> str:
+    """Where a person is in the user's table."""
+    return texts(f"counted.{document['counted']}", row=_value(row["row"]), source=document["source"])
+
+
+def _shares(document: Mapping[str, Any], texts: Texts) -> list[str]:
     """The table of shares: the domain's, and those of the people."""
     domain, people, sampled = document["domain"], document["people"], document["sampled"]
-    head = ["", texts("verified.everybody"), *([] if people is None else [texts("verified.table")])]
-    table = terminal_table(texts("verified.question", columns=document["sensitive"]), head)
+    words = ("verified.same_proved", "verified.flips_shown", "verified.undecided")
     pairs = len(document["flips"]) // 2
-    # What is proved of a model and a table that do not belong together is proved of nobody.
-    sure = not any(finding["blocks"] for finding in document["findings"])
-    same = "verified.same_proved" if sure else "verified.same"
-    words = (same, "verified.flips_shown", "verified.undecided")
+    rows = [("", texts("verified.everybody"), "" if people is None else texts("verified.table"))]
     for key, word in zip(_SHARES, words, strict=True):
         cell = _share(domain[key], texts)
         if key == "flips" and not domain[key] and pairs:
             # A pair is shown, though no share that could be written.
             cell = texts("verified.pairs", n=pairs)
-        table.add_row(texts(word), cell, *([] if people is None else [_share(people[key], texts)]))
+        rows.append((texts(word), cell, "" if people is None else _share(people[key], texts)))
     if sampled is not None and not document["trivial"]:
         share, low, high = (_share(sampled[key], texts) for key in ("share", "low", "high"))
-        cell = texts("verified.interval", share=share, low=low, high=high)
-        table.add_row(texts("verified.sampled"), cell)
-    return table
+        rows.append(
+            (texts("verified.sampled"), texts("verified.interval", share=share, low=low, high=high), "")
+        )
+    first, second, third = (max(len(row[k]) for row in rows) for k in range(3))
+    return [f"{a:<{first}}  {b:>{second}}  {c:>{third}}".rstrip() for a, b, c in rows]
 
 
-def _notes(document: dict[str, Any], texts: Texts) -> list[str]:
+def _notes(document: Mapping[str, Any], texts: Texts) -> list[str]:
     said = []
     if document["sampled"] is not None and not document["trivial"]:
         said.append(texts("verified.sample_of", n=document["sampled"]["rows"]))
     if document["trivial"]:
         said.append(texts("verified.trivial", columns=document["sensitive"]))
+    if document["people"] is not None and not document["labelled"]:
+        said.append(texts("verified.unlabelled"))
     if document["reason"]:
         said.append(texts("verified.not_read", why=document["reason"]))
     return said
@@ -308,7 +294,7 @@ def _share(value: float, texts: Texts) -> str:
     return words if texts.language == "en" else words.replace(".", ",").replace("%", "\xa0%")
 
 
-def _cells(row: dict[str, Any], names: Sequence[str]) -> str:
+def _cells(row: Mapping[str, Any], names: Sequence[str]) -> str:
     return ", ".join(f"{name} = {_value(row[name])}" for name in names)
 
 

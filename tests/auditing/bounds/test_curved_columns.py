@@ -231,7 +231,7 @@ def test_verified_shares_are_those_of_enumeration(first):
         layout = TableLayout(curved_columns(rng))
         family, _, outputs = (network_case if seed % 2 else tree_case)(rng, layout, 2 * seed)
         sensitive = [layout.columns[0].name]
-        found = verify_family(replace_loss(family), sensitive, seconds=20)
+        found = verify_family(replace_loss(family), sensitive, budget_seconds=20)
         rows = made.every_row(layout.columns)
         others = np.unique(rows[:, 1:], axis=0, return_inverse=True)[1].ravel()
         positive = outputs(rows)[:, 0] > 0

@@ -64,18 +64,18 @@ def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
     family = random_family(seed)
     names = [c.name for c in family.layout.columns]
     sensitive = names[: 1 + seed % 2]
-    found = verify_family(family, sensitive, seconds=20)
+    found = verify_family(family, sensitive, budget_seconds=20)
     truth = enumerated(family, sensitive)
     assert found.undecided == pytest.approx(0.0, abs=1e-9)
     assert found.proved == pytest.approx(truth, abs=1e-9)
     assert found.flips == pytest.approx(1 - truth, abs=1e-9)
-    for flip in found.examples:
-        pair = family.layout.values(np.stack([flip.first, flip.second]))
-        assert tuple(family.decisions(pair)) == flip.decisions
-        assert flip.decisions[0] != flip.decisions[1]
-        differs = {names[i] for i in np.flatnonzero(pair[0] != pair[1])}
+    for _, pair in found.examples.groupby("pair") if found.pairs else ():
+        rows = pair.iloc[:, : len(family.layout.columns)].to_numpy(dtype=float)
+        assert tuple(family.decisions(rows)) == tuple(pair["decision"])
+        assert pair["decision"].nunique() == 2
+        differs = {names[i] for i in np.flatnonzero(rows[0] != rows[1])}
         assert differs <= set(sensitive)
-    assert bool(found.examples) == (truth < 1)
+    assert bool(found.pairs) == (truth < 1)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -99,7 +99,7 @@ def test_people_and_rules_of_a_blunt_rule():
     domain = TabularDomain.from_frame(people)
     X = domain.encode(people)
     tree = DecisionTreeClassifier(max_depth=2).fit(X, y)
-    found = verify(tree, domain, ["sex"], people=people, encoded=True)
+    found = verify(tree, people, ["sex"], domain=domain, encoded=True)
     older = float((people.age > 40).mean())
     assert found.people == pytest.approx((1 - older, older, 0.0))
     assert found.rules[0].rows.startswith("age >= 41")
@@ -182,13 +182,12 @@ def test_networks_of_the_tables_own_numbers_are_bounded_in_its_units():
     each = [net.predict(pd.DataFrame({"age": ages, "sex": sex})) for sex in (0, 1)]
     with pytest.raises(InputError, match="encoded=True or False"):
         verify(net, domain, ["sex"])
-    found = verify(net, domain, ["sex"], people=people, encoded=False)
+    found = verify(net, people, ["sex"], domain=domain, encoded=False)
     assert 0 < (each[0] != each[1]).mean() < 1
     assert found.proved == pytest.approx((each[0] == each[1]).mean())
     assert found.flips == pytest.approx((each[0] != each[1]).mean())
-    for flip in found.examples:
-        both = domain.decode(np.stack([flip.first, flip.second]))
-        assert tuple(net.predict(both[["age", "sex"]].astype(int))) == flip.decisions
+    assert found.pairs
+    assert (net.predict(found.examples[["age", "sex"]]) == found.examples["decision"]).all()
 
 
 def test_a_model_with_an_encoding_of_its_own_is_verified_over_any_domain_of_its_columns():
@@ -204,7 +203,7 @@ def test_a_model_with_an_encoding_of_its_own_is_verified_over_any_domain_of_its_
     for known in (domain, other):
         ages = np.arange(known.columns_[0].lower, known.columns_[0].upper + 1).astype(int)
         each = [model.predict(pd.DataFrame({"age": ages, "sex": sex})) for sex in ("f", "m")]
-        found = verify(model, known, ["sex"], seconds=2)
+        found = verify(model, known, ["sex"], budget_seconds=2)
         assert (each[0] != each[1]).any()
         assert found.flips == pytest.approx((each[0] != each[1]).mean())
         assert found.proved == pytest.approx((each[0] == each[1]).mean())
@@ -246,7 +245,7 @@ def test_trees_that_do_not_split_by_a_column_are_proved_at_once():
     rows = domain.encode(people)
     told_nothing = rows.assign(**dict.fromkeys(rows.columns[2:], 0.0))
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(told_nothing, people["age"] > 40)
-    found = verify(tree, domain, ["sex"], people=people, encoded=True)
+    found = verify(tree, people, ["sex"], domain=domain, encoded=True)
     assert (found.proved, found.people, found.regions) == (1.0, (1.0, 0.0, 0.0), 0)
     assert found.trivial
     assert found.sampled.share == 0.0
@@ -267,5 +266,5 @@ def test_networks_that_do_not_weigh_a_column_are_proved_at_once():
 
 
 def test_time_must_be_positive():
-    with pytest.raises(InputError, match="seconds"):
-        verify_family(random_family(0), [random_family(0).layout.columns[0].name], seconds=0)
+    with pytest.raises(InputError, match="budget_seconds"):
+        verify_family(random_family(0), [random_family(0).layout.columns[0].name], budget_seconds=0)

@@ -6,7 +6,7 @@ does not read a column cannot be moved by it, whatever it does with its proxies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,27 +14,29 @@ import numpy as np
 from scipy.special import softmax
 
 from likewise.auditing.dual.frontier import Floats
-from likewise.core.errors import InputError, LikewiseError
-from likewise.core.frames import is_frame
+from likewise.auditing.inference.known_columns import FEWEST_CUTS, KnownColumns, Scale, known_columns
 from likewise.core.messages import Message
+from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import edited_columns
-from likewise.models.matching import MissingCellsModel
-from likewise.models.model import OneHotModel, TableModel, select_columns
-from likewise.models.table_features import is_table_pipeline, read_table_features
-from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
     from likewise.auditing.results.effects import SensitiveSums
 
-FindingKind = Literal["unstable", "units", "one class", "guessing", "unread"]
+FindingKind = Literal["unstable", "units", "values", "one class", "guessing", "same", "unread", "unmoved"]
+_SAID: tuple[FindingKind, ...] = ("same", "unread", "unmoved")
 
-# A column tells of its units if the model cuts it at so many places and the table has so many values of it.
-_CUTS, _VALUES = 3, 10
-# Standard deviations from a scaler's mean beyond which nobody of a table is expected to be, let alone everybody.
-_FAR = 5.0
+# A column tells of its units if the table has so many values of it.
+_VALUES = 10
+# Spreads from a scaler's centre beyond which most people are not expected to be, and the range of a whole table that is
+# hardly a place on its scale.
+_FAR, _NARROW = 5.0, 0.05
+# Share of people up to which values of a sensitive column may be new to the model, and values that are shown.
+_NEW, _SHOWN = 0.05, 6
 # Share of people with one decision, and the share of that label up to which labels do not look like that.
 _NEARLY_ALL, _NOT_ALL = 0.995, 0.95
+# Share of a label below which one probability for everybody is that of no fitted model, and what is one probability.
+_BALANCED, _FLAT = 0.75, 1e-6
 # People of a class below which nothing is said about it.
 _FEW = 10
 # Standard errors that are chance (one-sided 5%), and those that are not, with the least share of the loss.
@@ -52,9 +54,11 @@ class Finding:
 
     Parameters
     ----------
-    kind : {"unstable", "units", "one class", "guessing", "unread"}
-        The model does not give the same answer twice; the table lies outside of all that the model distinguishes; nearly everybody gets one decision; the model is
-        worse than a constant on the labels; the model does not read a sensitive column.
+    kind : {"unstable", "units", "values", "one class", "guessing", "same", "unread", "unmoved"}
+        The model does not give the same answer twice; the table lies outside of all that the model distinguishes; it does
+        not know the table's values; nearly everybody gets one decision, and the labels differ; the model is worse than a
+        constant on the labels; everybody gets one decision, whatever the sensitive columns are; the model does not read a
+        sensitive column; no answer about these people depends on one.
     sentence : str
         In words.
     columns : tuple of str
@@ -68,39 +72,59 @@ class Finding:
     @property
     def blocks(self) -> bool:
         """Whether nothing can be concluded from the audit until this is settled."""
-        return self.kind != "unread"
+        return self.kind not in _SAID
 
 
 def check_before_verdict(problem: AuditProblem, asked: SensitiveSums | None = None) -> tuple[Finding, ...]:
     """Look for reasons not to believe an audit, or to call its answer trivial.
 
-    A column is called unread if the model was asked about everybody with other values of it and nothing changed, and
-    besides either these were all values that exist, or the splits or weights of the model do not use the column.
-    `asked` is what was found by asking; by default that is done here.
+    `asked` is what was found by asking about everybody; by default that is done here.
     """
     from likewise.auditing.results.effects import SensitiveSums
     from likewise.auditing.results.sensitive import enumerate_sensitive
 
-    read = _read_model(problem)
-    found = [*_units(problem, read), *_labels(problem)]
+    known = known_columns(problem)
+    found = [*_values(problem, known), *_units(known), *_labels(problem)]
     if not problem.repeats:
         found.insert(0, Finding("unstable", Message("gate.unstable")))
+    if found:
+        # Nothing else is worth saying about a model and a table that do not belong together.
+        return tuple(found)
     if asked is None:
         found_by_asking = enumerate_sensitive(problem)
         asked = None if found_by_asking is None else SensitiveSums.of(found_by_asking)
-    absent = _absent(problem)
-    told: dict[str, list[str]] = {"gate.unread": [*absent], "gate.unmoved": []}
-    for column in _sensitive_columns(problem):
-        name, reads = str(column), _reads(problem, read, column)
-        still = asked is None or name in asked.unmoved
-        if reads is False and still:
-            told["gate.unread"].append(name)
-        elif reads is None and asked is not None and still and asked.telling:
-            told["gate.unmoved"].append(name)
-    found += [
-        Finding("unread", Message(key, columns=names), tuple(names)) for key, names in told.items() if names
-    ]
-    return tuple(found)
+    return (*_unread(problem, known, asked), *_same(problem, asked))
+
+
+# ---- values ----------------------------------------------------------------------------------------------
+
+
+def _values(problem: AuditProblem, known: KnownColumns) -> Iterator[Finding]:
+    """Values of the table that the model's encoders do not know, so that it takes them all for the same.
+
+    A rare new value of an honest table is none of this: two values of a sensitive column have to be known, and nearly
+    everybody's; of another column one value.
+    """
+    sensitive = {str(name) for name in _sensitive_columns(problem)}
+    for column, values in known.categories.items():
+        cells = known.cells(column)
+        if cells is None or not len(cells):
+            continue
+        listed = {value for value in values if value == value}
+        here = cells.unique().tolist()
+        new = [value for value in here if value not in listed]
+        if column in sensitive:
+            wrong = bool(new) and (len(here) - len(new) < 2 or float(cells.isin(new).mean()) > _NEW)
+        else:
+            wrong = len(new) == len(here) and len(here) <= len(cells) / 2
+        if wrong:
+            said = Message("gate.values", column=column, new=_quoted(new), known=_quoted(listed))
+            yield Finding("values", said, (column,))
+
+
+def _quoted(values: Collection[Any]) -> list[str]:
+    shown = [repr(plain_cell(value)) for value in sorted(values, key=str)[:_SHOWN]]
+    return [*shown, "…"] if len(values) > _SHOWN else shown
 
 
 # ---- units -----------------------------------------------------------------------------------------------
@@ -114,7 +138,7 @@ def far_from_range(cuts: Any, values: Any) -> bool:
     """
     places = np.unique(np.asarray(cuts, dtype=np.float64))
     places = places[np.isfinite(places)]
-    if len(places) < _CUTS:
+    if len(places) < FEWEST_CUTS:
         return False
     known = np.asarray(values, dtype=np.float64)
     known = np.unique(known[np.isfinite(known)])
@@ -124,138 +148,25 @@ def far_from_range(cuts: Any, values: Any) -> bool:
     return bool(away > min(known[-1] - known[0], places[-1] - places[0]))
 
 
-def _units(problem: AuditProblem, read: _ReadModel | None) -> Iterator[Finding]:
-    if read is not None:
-        cut = tuple(dict.fromkeys(name for name, cuts, values in read.cuts() if far_from_range(cuts, values)))
-        if cut:
-            yield Finding("units", Message("gate.thresholds", columns=list(cut)), cut)
-    far = tuple(
-        name
-        for name, values in _scaled_columns(problem)
-        if len(np.unique(values)) >= _VALUES and np.nanmin(np.abs(values)) > _FAR
-    )
+def _units(known: KnownColumns) -> Iterator[Finding]:
+    cut = () if known.trees is None else known.trees.cuts()
+    far = tuple(dict.fromkeys(name for name, cuts, values in cut if far_from_range(cuts, values)))
+    if far:
+        yield Finding("units", Message("gate.thresholds", columns=list(far)), far)
+    far = tuple(name for name, scale in known.scaled.items() if _far_from_centre(known.cells(name), scale))
     if far:
         yield Finding("units", Message("gate.scaler", columns=list(far), far=_FAR), far)
 
 
-@dataclass(frozen=True, eq=False)
-class _ReadModel:
-    """A tree ensemble that was read, and the rows as its features see them."""
-
-    trees: TreeEnsemble
-    columns: Sequence[str]
-    rows: Any
-    traced: bool = True
-
-    def cuts(self) -> Iterator[tuple[str, Floats, Floats]]:
-        """Yield the column, the thresholds and the people's values of each feature that is split as a number."""
-        trees = self.trees
-        splits = (trees.left >= 0) & (trees.last == trees.first)
-        for feature in np.unique(trees.feature[splits]):
-            cuts = trees.threshold[splits & (trees.feature == feature)]
-            values = self._values(int(feature)) if len(cuts) >= _CUTS else None
-            if values is not None:
-                yield self.columns[feature], cuts, values
-
-    def reads(self, column: str) -> bool:
-        """Whether any tree splits by a column."""
-        used = np.unique(self.trees.feature[self.trees.left >= 0])
-        return any(self.columns[feature] == column for feature in used)
-
-    def _values(self, feature: int) -> Floats | None:
-        if is_frame(self.rows):
-            series = self.rows.iloc[:, feature]
-            return np.asarray(series, dtype=np.float64) if series.dtype.kind in "biuf" else None
-        part: Any = self.rows[:, [feature]]
-        return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64).ravel()
-
-
-def _read_model(problem: AuditProblem) -> _ReadModel | None:
-    """Read the trees of the model; None if it has none that can be read."""
-    place = problem.coordinates
-    model, rows = place.model, problem.X
+def _far_from_centre(cells: Any, scale: Scale) -> bool:
+    """Whether most people are too far from a scaler's centre, or all of them at one place of its scale."""
     try:
-        if place.takes == "own":
-            own = tuple(column.name for column in model.encoder.columns_)
-            if place.encoding is None or tuple(place.encoding.names) != own:
-                return None
-            return _ReadModel(
-                read_trees(model), _owners(model.encoder.columns_), place.encoded_for_model(rows)
-            )
-        if place.takes == "encoded" and place.encoding is not None:
-            return _ReadModel(read_trees(model), _owners(place.encoding.columns), rows)
-        model, rows = _unwrapped(model, place.for_model(problem.rows))
-        if isinstance(model, OneHotModel):
-            return _ReadModel(read_trees(model.inner), model.encoding.owners(), model.encoding.encode(rows))
-        estimator = getattr(model, "estimator", None)
-        if is_table_pipeline(estimator):
-            return _behind_pipeline(estimator, rows, place.encoding)
-        trees = read_trees(model)
-        names = [str(name) for name in rows.columns] if is_frame(rows) else None
-        names = names or [str(name) for name in (model.feature_names or range(trees.n_features))]
-        return _ReadModel(trees, names, rows) if len(names) == trees.n_features else None
-    except LikewiseError:
-        return None
-
-
-def _unwrapped(model: Any, rows: Any) -> tuple[Any, Any]:
-    """The model inside of what shows it a table, and the rows that it gets."""
-    while isinstance(model, (MissingCellsModel, TableModel)):
-        if isinstance(model, MissingCellsModel):
-            rows = model.missing.restored(rows)
-        else:
-            rows = select_columns(rows, model.feature_names, owner="audit")
-        model = model.inner
-    return model, select_columns(rows, model.feature_names, owner="audit") if is_frame(rows) else rows
-
-
-def _behind_pipeline(pipeline: Any, rows: Any, encoding: Any) -> _ReadModel:
-    trees = read_trees(pipeline.steps[-1][1])
-    seen = pipeline[:-1].transform(rows)
-    try:
-        features = read_table_features(pipeline, _categories(encoding))[1]
-    except InputError:
-        return _ReadModel(trees, _feature_names(pipeline[:-1], trees.n_features), seen, traced=False)
-    return _ReadModel(trees, [feature.column for feature in features], seen)
-
-
-def _feature_names(steps: Any, n_features: int) -> list[str]:
-    try:
-        return [str(name).rpartition("__")[2] for name in steps.get_feature_names_out()]
-    except (AttributeError, ValueError):  # some step does not name what it makes
-        return [f"x{number}" for number in range(n_features)]
-
-
-def _scaled_columns(problem: AuditProblem) -> Iterator[tuple[str, Floats]]:
-    """Numbers of the table in the units of the model's own scaler: its encoder's, or that of a pipeline."""
-    place = problem.coordinates
-    if not place.raw:
-        return
-    if place.takes == "own" and place.model.encoder is not None:
-        for column in place.model.encoder.columns_:
-            if column.kind != "categorical" and column.name in problem.rows:
-                yield column.name, column.place(np.asarray(problem.rows[column.name], dtype=np.float64))
-        return
-    model, rows = _unwrapped(place.model, place.for_model(problem.rows))
-    estimator = getattr(model, "estimator", None)
-    if not is_table_pipeline(estimator) or not is_frame(rows):
-        return
-    try:
-        features = read_table_features(estimator, _categories(place.encoding))[1]
-    except InputError:
-        return
-    for feature in features:
-        if feature.answers is None and (feature.mean, feature.scale) != (0.0, 1.0):
-            values = np.asarray(rows[feature.column], dtype=np.float64)
-            yield feature.column, (values - feature.mean) / feature.scale
-
-
-def _categories(encoding: Any) -> dict[str, Sequence[Any]]:
-    return {} if encoding is None else {c.name: c.categories for c in encoding.columns if c.categories}
-
-
-def _owners(columns: Iterable[Any]) -> list[str]:
-    return [column.name for column in columns for _ in range(column.stop - column.start)]
+        values = scale(np.asarray(cells, dtype=np.float64))
+    except (TypeError, ValueError):
+        return False
+    if len(np.unique(values)) < _VALUES:
+        return False
+    return bool(np.median(np.abs(values)) > _FAR or (np.ptp(values) < _NARROW and np.abs(values).min() > 1.0))
 
 
 # ---- labels ----------------------------------------------------------------------------------------------
@@ -278,6 +189,9 @@ def one_class(
         return None
     believed = 1.0 if probability is None else float(np.asarray(probability)[:, top].mean())
     doubted = believed > (1.0 + labelled) / 2.0
+    if probability is not None and labelled < _BALANCED:
+        # The very same probability for everybody.
+        doubted |= bool(np.ptp(np.asarray(probability)[:, top]) < _FLAT)
     if loss is not None and np.mean(loss) >= np.mean(constant):
         most = float(np.unique(target, return_counts=True)[1].max() / n)
         # The variance of a difference of two shares of the same people is at most their sum over the number of people.
@@ -375,17 +289,28 @@ def _absent(problem: AuditProblem) -> tuple[str, ...]:
     return tuple(name for name in place.metric.sensitive_features if known and name not in known)
 
 
-def _reads(problem: AuditProblem, read: _ReadModel | None, column: Any) -> bool | None:
-    """Whether the model reads a column, by its splits or weights; None if these cannot be read."""
-    if read is not None and read.traced:
-        return read.reads(str(column))
-    place = problem.coordinates
-    form = place.linear_form()
-    own = (
-        next((one for one in place.encoding.columns if one.name == column), None) if place.encoding else None
-    )
-    if form is None or own is None:
-        return None
-    weights = form[0][:, own.start : own.stop]
-    # Weights that are the same for every class decide nothing.
-    return bool((weights != weights[:1]).any() if len(weights) > 1 else (weights != 0).any())
+def _unread(problem: AuditProblem, known: KnownColumns, asked: SensitiveSums | None) -> Iterator[Finding]:
+    """Sensitive columns that the model does not read, and those that move no answer about anybody who was asked about."""
+    told: dict[FindingKind, list[str]] = {"unread": [*_absent(problem)], "unmoved": []}
+    for column in _sensitive_columns(problem):
+        name = str(column)
+        if asked is not None and name not in asked.unmoved:
+            continue
+        if known.reads(problem, column) is False:
+            told["unread"].append(name)
+        elif asked is not None and asked.telling:
+            told["unmoved"].append(name)
+    keys = {"unread": "gate.unread", "unmoved": "gate.unmoved"}
+    for kind, names in told.items():
+        if names:
+            yield Finding(kind, Message(keys[kind], columns=names), tuple(names))
+
+
+def _same(problem: AuditProblem, asked: SensitiveSums | None) -> Iterator[Finding]:
+    """One decision for everybody and every counterpart: true, and no evidence of anything."""
+    if not problem.decides or asked is None or asked.changed:
+        return
+    decisions = {one.decision for one in asked.groups} or set(np.unique(problem.decisions).tolist())
+    if len(decisions) == 1 and problem.n > 1:
+        columns = tuple(map(str, asked.columns))
+        yield Finding("same", Message("gate.same", name=str(*decisions), columns=list(columns)), columns)

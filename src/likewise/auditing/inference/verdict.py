@@ -211,6 +211,10 @@ def headline(result: AuditResult) -> Headline:
         title = Message("badge.not_read", columns=columns)
         sentence = Message("headline.not_read", columns=columns)
         return Headline("not_read", title, sentence, _sure(result), _limit(result))
+    if result.same:
+        title = Message("badge.not_found", columns=columns)
+        alike = next(finding.sentence for finding in result.findings if finding.kind == "same")
+        return Headline("not_found", title, alike, _sure(result), _limit(result))
     if only.exact and not result.scope.sampled:
         title = Message("badge.independent", columns=columns)
         sentence = Message(f"headline.independent_{read}", **said)
@@ -314,6 +318,11 @@ def _number_words(result: AuditResult) -> Message:
 
 
 def _sure(result: AuditResult) -> Message:
+    said = _tried(result)
+    return said if result.labelled else Message("sure.unlabelled", sure=said)
+
+
+def _tried(result: AuditResult) -> Message:
     only = result.sensitive
     assert only is not None
     tried = Message("sure.every_value" if only.exact else "sure.some_values", people=result.n)

@@ -336,6 +336,11 @@ class AuditResult:
         return bool(known) and known <= unread
 
     @property
+    def same(self) -> bool:
+        """Whether everybody gets the same decision, whatever the sensitive columns are: no evidence of independence."""
+        return any(finding.kind == "same" for finding in self.findings)
+
+    @property
     def trivial(self) -> bool:
         """Whether nothing can change because the model reads none of the sensitive columns, and nothing else is free."""
         bound = self.certificate.bound
@@ -348,7 +353,7 @@ class AuditResult:
 
         "unanswered" if a finding speaks against the model and the table; "unfair (shown)" if listed rows exceed it;
         "fair (proved)" if a bound does not exceed it, or "fair (trivially)" if the model reads none of the sensitive
-        columns; else "undecided", or "not converged" if the search did not end well besides.
+        columns or everybody gets the same decision; else "undecided", or "not converged" if the search did not end well besides.
 
         Parameters
         ----------
@@ -359,7 +364,7 @@ class AuditResult:
         found = "undecided" if level is None else self.certificate.verdict(level, of="gap")
         if not self.answered:
             return "unanswered"
-        if found == FAIR and self.trivial:
+        if found == FAIR and (self.trivial or self.same):
             return "fair (trivially)"
         # What listed rows attain refutes, and what is bounded is proved, however the search ended.
         return "not converged" if found == "undecided" and self.status != "converged" else found

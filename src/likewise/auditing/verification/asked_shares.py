@@ -13,8 +13,7 @@ import numpy as np
 
 from likewise.auditing.bounds.reading_check import uniform_rows
 from likewise.auditing.bounds.regions import Regions, TableLayout
-from likewise.auditing.problem import AuditProblem
-from likewise.auditing.results.sensitive import enumerate_sensitive
+from likewise.auditing.results.sensitive import Enumeration
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import share_limits
@@ -176,7 +175,7 @@ _PEOPLE = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Flip:
-    """Two rows that differ in the sensitive columns alone and are decided differently."""
+    """Two rows of values that differ in the sensitive columns alone and are decided differently."""
 
     first: FloatArray
     second: FloatArray
@@ -281,8 +280,7 @@ class FlipExamples:
         both = np.stack([first, second])
         where = self._plausible if self._are_plausible(both).all() else self._others
         if len(where) < _EXAMPLES:
-            one, two = self._layout.encode(both)
-            where.append(Flip(one, two, decisions, person))
+            where.append(Flip(first.copy(), second.copy(), decisions, person))
 
 
 def _labels(decide: Decide, twins: FloatArray, n: int) -> IntArray:
@@ -353,7 +351,7 @@ def sample_rows(
 
 
 def changed_people(
-    problem: AuditProblem,
+    found: Enumeration | None,
     values: SensitiveValues,
     decide: Decide,
     rows: FloatArray,
@@ -365,9 +363,8 @@ def changed_people(
     If an audit does not ask about all values, those who are still open are asked about each of them, as long as
     `seconds` of CPU time last.
     """
-    found = enumerate_sensitive(problem)
     if found is None:
-        return np.ones(problem.n, dtype=bool), np.zeros(problem.n, dtype=bool)
+        return np.ones(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
     changed = found.changed
     kept = ~changed
     if found.exact:

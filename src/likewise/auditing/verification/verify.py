@@ -2,227 +2,44 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from likewise.auditing.bounds.families import family_at
 from likewise.auditing.bounds.family import Family
-from likewise.auditing.bounds.networks import NetworkFamily
-from likewise.auditing.bounds.reading_check import Asker, check_rows, random_rows
-from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.coordinates import Coordinates, tabular
-from likewise.auditing.problem import ASKED_TWICE, AuditProblem, answers_repeat
+from likewise.auditing.case import MatchedPeople, match_people, table_request, with_unused
+from likewise.auditing.inference.sanity import Finding
+from likewise.auditing.inference.verdict import Badge
+from likewise.auditing.python_case import loaded_model, named_table
 from likewise.auditing.verification.asked_shares import (
     Decide,
     Flip,
     FlipExamples,
-    OneHot,
     Sampled,
     SensitiveValues,
-    changed_people,
     proved_same,
     sample_rows,
 )
-from likewise.auditing.verification.undecided_regions import UndecidedRegions, describe, middle_row
-from likewise.core.checks import FloatArray, to_numpy
+from likewise.auditing.verification.preparation import Prepared, prepare, read_values
+from likewise.auditing.verification.undecided_regions import UndecidedRegions, describe
+from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
-from likewise.core.frames import declared_encoded, is_frame, to_pandas
+from likewise.core.frames import check_columns
 from likewise.core.messages import Message
-from likewise.fair_metrics import euclidean
-from likewise.models import CallableModel, Model, as_model
-from likewise.models.losses import ZeroOne
+from likewise.data.case import Counted, take_people
+from likewise.data.domain import Domain
+from likewise.data.opening import TableChoices
+from likewise.models.matching import Matched
 
-# Model, domain and people of a verification in one coordinate system: the same preparation as an audit's.
+Shares = tuple[float, float, float]
 
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A model that can be asked about every row of a domain."""
-
-    problem: AuditProblem
-    layout: TableLayout
-    asker: Asker
-    names: tuple[str, ...]
-    groups: tuple[OneHot, ...]
-    has_people: bool
-
-    @cached_property
-    def values(self) -> SensitiveValues:
-        """The combinations of the sensitive columns."""
-        return SensitiveValues.of(self.layout, self.names, self.groups)
-
-    def read_values(self, family: Family) -> SensitiveValues | None:
-        """Values of the columns that the model reads, None if it reads none: the others cannot change its answer."""
-        return _read_values(family, self.names, self.groups)
-
-    def repeats(self) -> bool:
-        """Whether the model gives the same answers when it is asked about the same rows twice."""
-        rows = random_rows(self.layout, self.people(), np.random.default_rng(0), ASKED_TWICE)
-        try:
-            return answers_repeat(self.asker.graded(), lambda at: self.asker.shown(rows[at])[0])
-        except LikewiseError:
-            # A model may refuse rows that the domain allows.
-            return self.problem.repeats
-
-    def changed_people(
-        self, same: Callable[[FloatArray], Any] | None = None, seconds: float = 60.0
-    ) -> tuple[Any, Any]:
-        """Whose decision is the same for all sensitive values, and whose is not, (n,) each."""
-        return changed_people(self.problem, self.values, self.asker.decisions, self.people(), same, seconds)
-
-    def family(self) -> TreeFamily | NetworkFamily:
-        """Read the model; raises `InputError` if it cannot be read or answers differently than was read."""
-        found = family_at(self.problem.coordinates, self.problem.X)
-        check_rows(found, self.asker, self.people(), decides=True)
-        return found
-
-    def people(self) -> FloatArray:
-        """The people as rows of values, (n, P); without rows if nobody was given."""
-        found = self.layout.values(self.problem.X)
-        return found if self.has_people else found[:0]
-
-
-def prepare(
-    model: Any, domain: Any, names: Sequence[str], *, people: Any = None, encoded: bool | None = None
-) -> Prepared:
-    """Bring a model, a domain and people together."""
-    layout = TableLayout.of(domain)
-    columns = SensitiveValues.of(layout, names).columns
-    if people is None:
-        _check_one_hot(layout, names)
-    known = tabular(domain)
-    raw = known is not None and encoded is not True
-    adapter = _adapter(model, takes_frame=raw)
-    # Sensitive columns are changed here, whatever else may not change in an audit.
-    free = domain if known is None else _without_immutable(known)
-    rows = _rows(people, free, layout, raw=raw)
-    metric = euclidean(layout.width)
-    try:
-        problem = AuditProblem.build(
-            adapter,
-            rows,
-            np.zeros(len(rows), dtype=np.int64),
-            metric=metric if known is None else replace(metric, feature_map=free),
-            domain=free,
-            edits=[int(i) for i in columns] if known is None else list(names),
-            encoded=not raw,
-        )
-    except InputError as error:
-        # The preparation is an audit's.
-        raise InputError(re.sub(r"^audit\b", "verify", str(error))) from error
-    _check_kind(problem.coordinates, layout, encoded)
-    classes = adapter.known_classes
-    if classes is not None:
-        problem = replace(problem, y=np.full(problem.n, classes[0]))
-    groups = tuple(_one_hot(layout, part) for part in problem.edits if isinstance(part, tuple))
-    asker = Asker(problem.coordinates, layout)
-    return Prepared(problem, layout, asker, tuple(names), () if known is None else groups, people is not None)
-
-
-def _one_hot(layout: TableLayout, variants: tuple[Any, ...]) -> OneHot:
-    """0/1 columns that an audit exchanges together, as codes."""
-    known = {column.name: list(column.categories) for column in layout.columns}
-    codes = [
-        [known[name].index(value) if known[name] else float(value) for name, value in one.items()]
-        for one in variants
-    ]
-    return OneHot(tuple(variants[0]), np.array(codes, dtype=np.float64))
-
-
-def _check_one_hot(layout: TableLayout, names: Sequence[str]) -> None:
-    """Raise if sensitive 0/1 columns are named like parts of one attribute: only people show which of them occur together."""
-    bits = [
-        column.name
-        for column in layout.columns
-        if set(column.categories) == {0, 1} or (column.kind, column.lower, column.upper) == ("integer", 0, 1)
-    ]
-    for name in (name for name in names if name in bits):
-        prefixes = [name[: found.end()] for found in re.finditer(r"[_=:.\- ]", name) if found.start() > 0]
-        group = [other for other in bits if prefixes and other.startswith(prefixes[0])]
-        if len(group) > 1:
-            raise InputError(
-                f"verify: the columns {', '.join(group[:12])} are named like one attribute (one 1 in each row), and "
-                "without people it is not known which of their combinations exist. Pass people=, or keep the "
-                "attribute in one column."
-            )
-
-
-def _adapter(model: Any, *, takes_frame: bool) -> Model:
-    """The model under the 0–1 loss: only decisions count."""
-    given = isinstance(model, Model)
-    try:
-        adapter = model if given else as_model(model)
-    except InputError:
-        adapter = None
-    try:
-        regression = (adapter or as_model(model, loss="squared")).loss.regression
-    except InputError:
-        regression = False
-    if regression and not callable(model):
-        raise InputError(
-            "verify: the model predicts numbers, and what is verified are decisions. audit(..., tolerance=…) says whose "
-            "prediction changes by more than a tolerance; for a proof pass a classifier, or a function that decides."
-        )
-    if adapter is None:
-        return as_model(model, loss=ZeroOne())
-    if not given and isinstance(adapter, CallableModel) and takes_frame:
-        adapter = as_model(model, takes_frame=True)
-    return adapter.with_loss(ZeroOne())
-
-
-def _without_immutable(domain: Any) -> Any:
-    if not any(column.immutable for column in domain.columns_):
-        return domain
-    described = domain.to_dict()
-    described["parameters"]["immutable"] = []
-    for column in described["columns"]:
-        column["immutable"] = False
-    return type(domain).from_dict(described)
-
-
-def _rows(people: Any, domain: Any, layout: TableLayout, *, raw: bool) -> Any:
-    """The people as a raw table or as encoded rows; without people one row from the middle of the domain."""
-    if people is None:
-        people = layout.encode(middle_row(layout))
-    is_table = is_frame(people) and not declared_encoded(people)
-    if not raw:
-        return domain.encode_array(people) if is_table else _encoded(people, domain)
-    if not is_table:
-        return to_pandas(domain.decode(_encoded(people, domain)), owner="verify").reset_index(drop=True)
-    names = {column.name for column in layout.columns}
-    table = to_pandas(people, owner="verify", name="people")
-    return table[[name for name in table.columns if name in names]]
-
-
-def _encoded(people: Any, domain: Any) -> FloatArray:
-    known = tabular(domain)
-    if known is not None and is_frame(people):
-        return np.asarray(known.encoding_.read_encoded(people, owner="verify"), dtype=np.float64)
-    return np.asarray(to_numpy(people), dtype=np.float64)
-
-
-def _check_kind(place: Coordinates, layout: TableLayout, encoded: bool | None) -> None:
-    """Raise if it cannot be told, or is told wrongly, whether the model takes the table or encoded rows."""
-    if encoded is False and place.takes == "encoded":
-        raise InputError(
-            "verify: encoded=False says that the model takes the table, but its columns are those of encoded rows. "
-            "Pass encoded=True."
-        )
-    plain = all(
-        column.mean == 0.0 and column.scale == 1.0 and column.curve is None and column.width == 1
-        for column in layout.columns
-    )
-    if encoded is None and place.takes == "numbers" and place.model.n_features == layout.width and not plain:
-        raise InputError(
-            "verify: the model's columns fit both the table and its encoding. Pass encoded=True or False."
-        )
+_MOST_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -234,58 +51,130 @@ class FlipRule:
     rows: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Verification:
-    """What is known of the whole domain."""
+    """What is known of everybody who could exist, and of the people of a table.
+
+    Parameters
+    ----------
+    proved, flips, undecided : float
+        Shares of all rows of the domain: the same decision, proved; a different one, shown; neither.
+    people : tuple of float or None
+        The same three of the people, who were asked about one by one.
+    examples : DataFrame
+        Pairs that differ in the sensitive columns alone and are decided differently, in original units, a row for each of
+        the two; ``decision``, ``pair``, and ``row``: where the person is in the table, None if both are made up.
+    rules : tuple of FlipRule
+        Where decisions flip most.
+    regions : int
+        Parts of the domain that were looked at.
+    seconds : float
+        CPU time of the proof.
+    stopped : bool
+        Whether Ctrl-C ended it.
+    sampled : Sampled or None
+        Share of random rows of the domain that flip, with an exact 95% interval.
+    trivial : bool
+        The model does not read the sensitive columns.
+    reason : str
+        Why nothing could be proved.
+    sensitive_features : tuple of str
+    findings : tuple of Finding
+        What has to be known first. If one of them blocks, nothing is claimed.
+    counted : {"index", "line", "row"}
+        How the places of people in the table are counted.
+    labelled : bool
+        Whether labels were compared with the model's decisions.
+    """
 
     proved: float
     flips: float
     undecided: float
-    people: tuple[float, float, float] | None
-    examples: tuple[Flip, ...]
-    rules: tuple[FlipRule, ...]
-    regions: int
-    seconds: float
+    people: Shares | None
+    examples: pd.DataFrame
+    rules: tuple[FlipRule, ...] = ()
+    regions: int = 0
+    seconds: float = 0.0
     stopped: bool = False
     sampled: Sampled | None = None
     trivial: bool = False
     reason: str = ""
+    sensitive_features: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    counted: Counted = "index"
+    labelled: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model and the table seem to belong together, so that this says something about them."""
+        return not any(finding.blocks for finding in self.findings)
+
+    @property
+    def pairs(self) -> int:
+        """Number of listed pairs."""
+        return len(self.examples) // 2
+
+    @property
+    def badge(self) -> Badge:
+        """What is known in a word; never "independent" over a finding that speaks against it."""
+        if not self.answered:
+            return "unanswered"
+        if self.pairs or self.flips or (self.people is not None and self.people[1]):
+            return "depends"
+        if self.trivial:
+            return "not_read"
+        same = any(finding.kind == "same" for finding in self.findings)
+        return "independent" if self.proved == 1.0 and not same else "not_found"
+
+    def __repr__(self) -> str:
+        title = Message(f"badge.{self.badge}", columns=list(self.sensitive_features))
+        return f"<Verification: {title}, {self.proved:.1%} proved, {self.flips:.1%} shown to flip, {self.undecided:.1%} undecided>"
+
+    def __str__(self) -> str:
+        text: str = import_module("likewise.report.verification").verification_text(self)
+        return text
 
 
 def verify(
     model: Any,
-    domain: Any,
+    X: Any,
     sensitive_features: Sequence[str],
     *,
-    people: Any = None,
+    y: Any = None,
+    domain: Any = None,
     encoded: bool | None = None,
-    seconds: float = 60.0,
+    missing: str = "auto",
+    budget_seconds: float = 60.0,
     max_regions: int = 1_000_000,
     random_state: int = 0,
     progress: Callable[[Verification], None] | None = None,
 ) -> Verification:
     """Prove where a model's decision does not depend on the sensitive columns, over all rows that can exist.
 
-    With a table the domain is made from it, and its people are counted; missing cells, words, codes and ids are prepared
-    as `audit` does.
+    Everybody who can exist is every combination of the values in the ranges of the table, or of a domain. The people of
+    the table are asked about one by one, prepared as `audit` does; and what speaks against the model and the table is said
+    first: then nothing is called proved.
 
     Parameters
     ----------
     model : Model, or anything that `as_model` takes
         Of a tree ensemble, a ReLU network or a linear model shares of the domain are proved. Any other model is asked:
         about the people, and about random rows of the domain.
-    domain : table, TabularDomain or BoxDomain
-        The people, in original units; or which rows can exist.
+    X : table, or TabularDomain or BoxDomain
+        The people, in original units; or, without people, which rows can exist.
     sensitive_features : sequence of str
-        Columns of the domain; every combination of their values is looked at. Of an attribute in several 0/1 columns
-        name all of them, and pass `people`.
-    people : DataFrame, or float array of shape (n, d), optional
-        A table, or encoded rows: the shares are then also given of these people, each asked about under up to 50,000
-        combinations of sensitive values. 0/1 columns of one attribute take the combinations that these people have.
+        Every combination of their values is looked at, for each person up to 50,000. Of an attribute in several 0/1 columns
+        name all of them; they take the combinations that people have.
+    y : array-like, optional
+        Labels, to check that the model and the table belong together.
+    domain : TabularDomain or BoxDomain, optional
+        Which rows can exist; by default made from the table. With it `X` may also be encoded rows.
     encoded : bool, optional
-        Whether the model was trained on encoded rows and not on the table; by default that is told from the number
-        and the names of its columns, and where both fit it must be said.
-    seconds : float, default=60
+        Whether the model was trained on encoded rows of the domain and not on the table; by default that is told from the
+        number and the names of its columns, and if both fit it must be said.
+    missing : {"auto", "keep", "impute", "drop", "category"}, default="auto"
+        As in `audit`. What is proved is about people without missing cells.
+    budget_seconds : float, default=60
         CPU time of the proof; as much again may go into asking about people.
     max_regions : int, default=1,000,000
     random_state : int, default=0
@@ -302,82 +191,193 @@ def verify(
     --------
     >>> import pandas as pd
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from likewise.data import TabularDomain
-    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
-    >>> domain = TabularDomain.from_frame(people)
-    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 0, 1, 1])
-    >>> found = verify(tree, domain, ["sex"], encoded=True)
-    >>> found.proved, found.flips, found.trivial
-    (1.0, 0.0, True)
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": [0, 1, 0, 1]})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people, [0, 1, 0, 1])
+    >>> found = verify(tree, people, sensitive_features=["sex"])
+    >>> found
+    <Verification: Depends on sex, 0.0% proved, 100.0% shown to flip, 0.0% undecided>
+    >>> found.examples.head(2)
+       age  sex  decision  pair row
+    0   20    0         0     0   0
+    1   20    1         1     0   0
     """
-    _check_seconds(seconds)
-    if is_frame(domain) and people is None and not encoded:
-        from likewise.auditing.verification.table import verify_table
+    _check_budget(budget_seconds)
+    if isinstance(sensitive_features, str) or not len(sensitive_features):
+        allowed = "a list of columns, such as ['sex']"
+        raise bad_parameter("verify", "sensitive_features", allowed=allowed, got=sensitive_features)
+    names = tuple(sensitive_features)
+    choices: dict[str, Any] = {
+        "seconds": budget_seconds,
+        "max_regions": max_regions,
+        "random_state": random_state,
+        "progress": progress,
+    }
+    if isinstance(X, Domain):
+        if domain is not None or y is not None:
+            raise bad_parameter(
+                "verify", "X", allowed="the people, if 'y' or 'domain' is given", got="a domain"
+            )
+        return _verify(prepare(model, X, names, encoded=encoded), None, **choices)
+    if y is not None:
+        y = check_labels(y, owner="verify", min_classes=1)
+        check_same_length("verify", X=X, y=y)
+    if domain is not None:
+        asked = prepare(model, domain, names, people=X, encoded=encoded, labels=y)
+        return _verify(asked, asked, **choices)
+    if encoded:
+        raise bad_parameter("verify", "encoded", allowed="False without 'domain'", got=encoded)
+    return verify_people(_matched(model, X, y, names, missing), names, **choices)
 
-        return verify_table(
-            model,
-            domain,
-            sensitive_features,
-            seconds=seconds,
-            max_regions=max_regions,
-            random_state=random_state,
-            progress=progress,
-        )
-    asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
-    if not asked.repeats():
-        nobody = (0.0, 0.0, 1.0) if asked.has_people else None
-        return Verification(
-            0.0, 0.0, 1.0, nobody, (), (), 0, 0.0, reason=str(Message("why_not.not_repeated"))
-        )
+
+def _matched(model: Any, X: Any, y: Any, names: Sequence[str], missing: str) -> MatchedPeople:
+    """Bring a model and a table of Python together, as an audit does."""
+    frame = named_table(X, "verify")
+    check_columns(frame, names, owner="verify", name="X")
+    loaded = loaded_model(model, frame)
+    target = None if y is None else "y"
+    request = table_request(
+        loaded, None, names, target=target, choices=TableChoices(missing=missing), keeps_missing=True
+    )
+    people = take_people(frame, y, request, name="X")
+    return match_people(loaded, people, needed=names, missing=missing)
+
+
+def verify_people(
+    found: MatchedPeople, sensitive_features: Sequence[str], *, seconds: float = 60.0, **choices: Any
+) -> Verification:
+    """Verify a model over everybody who could exist, and count the people of its table."""
+    known = [name for name in sensitive_features if name in found.plain.columns]
+    if not known:
+        # The model has a list of columns, and these are not among them.
+        found = with_unused(found, sensitive_features)
+    names = known or list(sensitive_features)
+    plain, marked, frame = found.plain, found.matched, found.frame
+    shown = frame if found.gaps is None else found.gaps.restored(frame)
+    asked = prepare(
+        marked.model,
+        marked.domain,
+        names,
+        people=frame[list(marked.columns)],
+        encoded=_takes_encoded(marked),
+        labels=found.people.labels,
+        shown=shown[list(plain.columns)],
+        places=np.arange(1, len(frame) + 1) if found.people.places is None else found.people.places,
+    )
+    proof = asked
+    if marked is not plain:
+        # What is proved is about people without missing cells; further examples are made of them.
+        whole = found.people.frame[list(plain.columns)].notna().all(axis=1).to_numpy()
+        people = found.people.filled.loc[whole, list(plain.columns)] if whole.any() else None
+        proof = prepare(plain.model, plain.domain, names, people=people, encoded=_takes_encoded(plain))
+    result = _verify(proof, asked, seconds=seconds, absent=not known, **choices)
+    return replace(result, sensitive_features=tuple(sensitive_features), counted=found.people.counted)
+
+
+def _takes_encoded(matched: Matched) -> bool | None:
+    return None if getattr(matched.model, "encoder", None) is not None else not matched.model.takes_frame
+
+
+def _verify(
+    proof: Prepared,
+    asked: Prepared | None,
+    *,
+    seconds: float,
+    max_regions: int = 1_000_000,
+    random_state: int = 0,
+    progress: Callable[[Verification], None] | None = None,
+    absent: bool = False,
+) -> Verification:
+    """Prove what can be proved, and ask about people; `asked` has those who are asked about."""
+    unknown: Shares | None = None if asked is None else (0.0, 0.0, 1.0)
+    labelled = asked is not None and asked.labels is not None
+    nothing = Verification(
+        0.0, 0.0, 1.0, unknown, pd.DataFrame(), sensitive_features=proof.names, labelled=labelled
+    )
+    if not (asked or proof).repeats():
+        return replace(nothing, reason=str(Message("why_not.not_repeated")))
+    findings = () if asked is None else asked.findings()
+    start = replace(nothing, findings=findings)
+    if not start.answered:
+        # What is proved of a model and a table that do not belong together is proved of nobody.
+        return start
+    if absent:
+        return replace(start, proved=1.0, undecided=0.0, people=(1.0, 0.0, 0.0), trivial=True)
     family, reason = None, ""
     try:
-        family = asked.family()
+        family = proof.family()
     except InputError as error:
         reason = str(error).removeprefix("family_of: ")
-    values = asked.values if family is None else asked.read_values(family)
-    same = None if family is None else partial(proved_same, family, asked.values)
-    rows = asked.people()
-    examples = FlipExamples(asked.layout, values or asked.values, asked.asker.decisions, rows)
-    shares = None
-    if asked.has_people:
-        kept, changed = asked.changed_people(same, seconds)
+    values = proof.values if family is None else proof.read_values(family)
+    same = None if family is None else partial(proved_same, family, proof.values)
+    made_up = FlipExamples(proof.layout, values or proof.values, proof.asker.decisions, proof.people())
+    own, shares = made_up, None
+    if asked is not None:
+        kept, changed = asked.changed_people(same if asked is proof else None, seconds)
         shares = _three(kept, changed)
-        examples.add_people(rows, np.flatnonzero(changed))
+        if asked is not proof:
+            own = FlipExamples(asked.layout, asked.values, asked.asker.decisions, asked.people())
+        own.add_people(asked.people(), np.flatnonzero(changed))
     sampled = None
     try:
         sampled = sample_rows(
-            asked.layout,
-            values or asked.values,
-            asked.asker.decisions,
+            proof.layout,
+            values or proof.values,
+            proof.asker.decisions,
             same=same,
             random_state=random_state,
-            on_progress=examples.add,
+            on_progress=made_up.add,
         )
     except LikewiseError as error:
         reason = reason or f"the model does not answer about rows that the domain allows: {error}"
-    if values is None and examples.found:
+    if values is None and (own.found or made_up.found):
         family, reason = (
             None,
             "the model was read as if it did not use these columns, and its answers depend on them.",
         )
+
+    def known(work: UndecidedRegions | None, spent: float = 0.0, stopped: bool = False) -> Verification:
+        examples = _pairs(asked, own.found, proof, () if own is made_up else made_up.found)
+        base = replace(start, people=shares, sampled=sampled, reason=reason, examples=examples)
+        return base if work is None else _with_shares(base, work, spent, stopped)
+
     if family is None:
-        return Verification(0.0, 0.0, 1.0, shares, examples.found, (), 0, 0.0, sampled=sampled, reason=reason)
+        return known(None)
     if values is None:
-        return Verification(1.0, 0.0, 0.0, shares, (), (), 0, 0.0, sampled=sampled, trivial=True)
-    known = partial(_known, people=shares, sampled=sampled)
-    return _prove(family, values, examples, known, seconds, max_regions, progress)
+        return replace(known(None), proved=1.0, undecided=0.0, trivial=True)
+    return _prove(family, values, made_up, known, seconds, max_regions, progress)
 
 
-def shares_of_people(
-    model: Any, domain: Any, sensitive_features: Sequence[str], people: Any, *, encoded: bool | None = None
-) -> tuple[float, float, float]:
-    """Return the shares of people whose decision is the same, is not, or is open, by asking the model alone."""
-    asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
-    return _three(*asked.changed_people()) if asked.repeats() else (0.0, 0.0, 1.0)
-
-
-def _three(kept: Any, changed: Any) -> tuple[float, float, float]:
+def _three(kept: Any, changed: Any) -> Shares:
     return float(kept.mean()), float(changed.mean()), float((~kept & ~changed).mean())
+
+
+def _pairs(
+    asked: Prepared | None, own: Sequence[Flip], proof: Prepared, made_up: Sequence[Flip]
+) -> pd.DataFrame:
+    """Pairs in original units: people as the user knows them, then rows that are made up."""
+    pairs, rows = [], []
+    flips = [(flip, asked or proof) for flip in own] + [(flip, proof) for flip in made_up]
+    for flip, place in flips[:_MOST_SHOWN]:
+        both, row = place.table(np.stack([flip.first, flip.second])), None
+        if flip.person is not None:
+            person, row = place.person(flip.person)
+            other = both.iloc[[1]].reset_index(drop=True)
+            twin = person.assign(**{name: other[name] for name in place.names})
+            both = pd.concat([person, twin], ignore_index=True)
+        pairs.append((both, [place.decision(position) for position in flip.decisions]))
+        rows.append(row)
+    return _listed(pairs, rows)
+
+
+def _listed(pairs: Sequence[tuple[pd.DataFrame, Sequence[Any]]], rows: Sequence[Any] = ()) -> pd.DataFrame:
+    """Put pairs below each other, with what is decided and where the person is."""
+    if not pairs:
+        return pd.DataFrame()
+    found = pd.concat([both for both, _ in pairs], ignore_index=True)
+    found["decision"] = [decision for _, decided in pairs for decision in decided]
+    found["pair"] = np.repeat(np.arange(len(pairs)), 2)
+    found["row"] = pd.Series(np.repeat(np.array(rows or [None] * len(pairs), dtype=object), 2), dtype=object)
+    return found
 
 
 def verify_family(
@@ -385,32 +385,33 @@ def verify_family(
     sensitive_features: Sequence[str],
     *,
     decide: Decide | None = None,
-    seconds: float = 60.0,
+    budget_seconds: float = 60.0,
     max_regions: int = 1_000_000,
     progress: Callable[[Verification], None] | None = None,
 ) -> Verification:
-    """Prove what `verify` proves of a family that is at hand already."""
-    _check_seconds(seconds)
+    """Prove what `verify` proves of a family that is at hand already; examples are rows of values."""
+    _check_budget(budget_seconds)
     SensitiveValues.of(family.layout, sensitive_features)
-    values = _read_values(family, sensitive_features)
+    values = read_values(family, sensitive_features)
+    start = Verification(0.0, 0.0, 1.0, None, pd.DataFrame(), sensitive_features=tuple(sensitive_features))
     if values is None:
-        return Verification(1.0, 0.0, 0.0, None, (), (), 0, 0.0, trivial=True)
+        return replace(start, proved=1.0, undecided=0.0, trivial=True)
     examples = FlipExamples(family.layout, values, decide or family.decisions)
-    return _prove(family, values, examples, _known, seconds, max_regions, progress)
+    names = [column.name for column in family.layout.columns]
+
+    def known(work: UndecidedRegions, spent: float, stopped: bool) -> Verification:
+        pairs = [
+            (pd.DataFrame([flip.first, flip.second], columns=names), flip.decisions)
+            for flip in examples.found
+        ]
+        return _with_shares(replace(start, examples=_listed(pairs)), work, spent, stopped)
+
+    return _prove(family, values, examples, known, budget_seconds, max_regions, progress)
 
 
-def _check_seconds(seconds: float) -> None:
+def _check_budget(seconds: float) -> None:
     if not seconds > 0:
-        raise bad_parameter("verify", "seconds", allowed="a number above 0", got=seconds)
-
-
-def _read_values(
-    family: Family, names: Sequence[str], groups: Sequence[OneHot] = ()
-) -> SensitiveValues | None:
-    """Values of the columns that the model reads, None if it reads none: what it does not read cannot change it."""
-    known = {column.name: i for i, column in enumerate(family.layout.columns)}
-    read = [name for name in names if family.reads(known[name])]
-    return SensitiveValues.of(family.layout, read, groups) if read else None
+        raise bad_parameter("verify", "budget_seconds", allowed="a number above 0", got=seconds)
 
 
 def _prove(
@@ -436,14 +437,7 @@ def _prove(
     return known(work, time.process_time() - clock, stopped)
 
 
-def _known(
-    work: UndecidedRegions,
-    seconds: float,
-    stopped: bool,
-    *,
-    people: Any = None,
-    sampled: Sampled | None = None,
-) -> Verification:
+def _with_shares(found: Verification, work: UndecidedRegions, seconds: float, stopped: bool) -> Verification:
     """What is known by now. The three shares add up to 1; what is not settled is never claimed."""
     rules = tuple(
         FlipRule(
@@ -453,16 +447,13 @@ def _known(
         )
         for part in work.tree.worst()
     )
-    proved, flips = min(max(work.proved, 0.0), 1.0), min(max(work.flips, 0.0), 1.0)
-    return Verification(
-        proved,
-        flips,
-        work.undecided,
-        people,
-        work.examples.found,
-        rules,
-        work.looked,
-        seconds,
-        stopped,
-        sampled,
+    return replace(
+        found,
+        proved=min(max(work.proved, 0.0), 1.0),
+        flips=min(max(work.flips, 0.0), 1.0),
+        undecided=work.undecided,
+        rules=rules,
+        regions=work.looked,
+        seconds=seconds,
+        stopped=stopped,
     )
