@@ -162,7 +162,8 @@ class EditableFrame(EditableRows):
             index = np.where(codes < 0, np.arange(len(rows)), len(rows) + codes)
             frame[name] = both.array.take(index)
             if name in self.marks:
-                frame[self.marks[name]] &= codes < 0
+                mark = frame[self.marks[name]]
+                frame[self.marks[name]] = mark.where(codes < 0, mark.dtype.type(0))
         return frame
 
     def below(self, other: EditableRows) -> EditableFrame:
