@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from likewise.auditing.results.audit_result import AuditResult, Scope
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.core.plain import plain_cell
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 from likewise.counterfactuals.edits import EditParts, edited_columns
 from likewise.data.case import (
     WIDEST_AUDIT,
@@ -26,13 +28,13 @@ from likewise.data.case import (
     plans_of,
 )
 from likewise.data.missing_values import MissingCells
-from likewise.data.opening import option
 from likewise.data.target import find_value, unique_values
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.models.matching import (
     Matched,
     MissingCellsModel,
+    adapter_of,
     match_model,
     model_columns,
     name_classes,
@@ -95,8 +97,9 @@ class Case:
     # The favourable outcome as the user wrote it.
     favourable: Any = None
     labelled: bool = True
-    # Where the people are in the user's table.
+    # Where the people are in the user's table, as the user counts and as rows from 0.
     places: Any = None
+    positions: Any = None
     scope: Scope | None = None
     gaps: MissingCells | None = None
     notes: tuple[str, ...] = ()
@@ -168,6 +171,8 @@ def match_people(
             if not lenient or positive is not None:
                 raise
     found = _settle_missing(matched, people, missing, immutable)
+    if positive is not None and not found.matched.model.loss.regression:
+        _check_numbering(found, loaded)
     said = (*people.notes, *([matched.note] if matched.note else ()), *found.notes)
     return replace(found, notes=said)
 
@@ -176,8 +181,31 @@ def _with_class_names(matched: Matched, values: Sequence[Any], positive: Any) ->
     if not values:
         return matched
     different = unique_values(list(values))
-    chosen = None if positive is None else find_value(different, positive, what="--favourable: the target")
+    chosen = (
+        None
+        if positive is None
+        else find_value(different, positive, what=f"{option('favourable')}: the target")
+    )
     return replace(matched, model=name_classes(matched.model, different, chosen))
+
+
+def _check_numbering(found: MatchedPeople, loaded: LoadedModel) -> None:
+    """Refuse to call class 1 by the favourable label if the model's decisions say that class 0 is meant."""
+    labels, model = found.people.labels, found.matched.model
+    own, named = adapter_of(loaded.native, "auto", None).known_classes, model.known_classes
+    if labels is None or named is None or len(named) != 2 or (own is not None and set(named) & set(own)):
+        return
+    agrees = found.matched.decide(found.frame) == np.asarray(labels)
+    of_label = [agrees[np.asarray(labels) == value] for value in named]
+    few = min(map(len, of_label))
+    # Three standard errors of a balanced accuracy by chance.
+    if few and float(np.mean([part.mean() for part in of_label])) < 0.5 - 1.06 / np.sqrt(few):
+        first, second = map(repr, named.tolist())
+        raise InputError(
+            f"{option('favourable')}: the model only numbers its classes, and if class 1 were {second} it would contradict "
+            f"the labels of {1 - agrees.mean():.0%} of the people: class 1 seems to be {first}. Pass labels with the numbers "
+            f"that the model was trained with, and the number of the favourable class."
+        )
 
 
 def _settle_missing(matched: Matched, people: People, policy: str, immutable: Sequence[str]) -> MatchedPeople:
@@ -232,7 +260,7 @@ def fit_metric(
         if outside or not sensitive:
             said = f"the model does not use {outside[0]!r}" if outside else "no column is named"
             raise InputError(
-                f"--metric columns frees the columns of --sensitive, and {said}. Leave --metric out."
+                f"{option('metric', 'columns')} frees the columns of {option('sensitive')}, and {said}. Leave {option('metric')} out."
             )
         return ExpertSubspace(list(sensitive), domain=domain).fit(frame[known])
     values = frame if told is None else told
@@ -335,6 +363,7 @@ def prepare_case(
         favourable=positive,
         labelled=people.labels is not None,
         places=people.places,
+        positions=people.positions,
         scope=_scope(people, source),
         gaps=found.gaps,
         notes=found.notes,
@@ -452,21 +481,29 @@ def _with_places(result: AuditResult, case: Case) -> AuditResult:
         return plain_cell(case.places[person]) if case.places is not None else person + 1
 
     people = tuple(replace(one, row=place(one.person)) for one in result.sensitive.people)
-    return replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
+    result = replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
+    if case.positions is None:
+        return result
+    maps = (_at_positions(one, case.positions) for one in (result.unfair_map, result.pure_map))
+    return replace(result, **dict(zip(("unfair_map", "pure_map"), maps, strict=True)))
+
+
+def _at_positions(unfair: UnfairMap, positions: Any) -> UnfairMap:
+    """Return an unfair map whose people are numbered as the rows of the user's table."""
+    outcomes = unfair.outcomes
+    return replace(unfair, outcomes=outcomes.assign(person=positions[outcomes["person"].to_numpy()]))
 
 
 def _favourable_class(case: Case) -> Any:
-    """Return the class that the user calls favourable, class 1 of a model that only numbers two; None if unknown."""
+    """Return the class that the user calls favourable; None if nobody said, or the model predicts numbers."""
     model = case.matched.model
-    if case.favourable is None or model.loss.regression or model.known_classes is None:
+    if case.favourable is None or model.loss.regression:
         return None
-    classes = model.known_classes.tolist()
-    try:
-        return plain_cell(find_value(classes, case.favourable, what="audit: 'favourable': the model"))
-    except InputError:
-        if classes in ([0, 1], [-1, 1]):
-            return plain_cell(classes[1])
-        raise
+    if model.known_classes is None:
+        # A function says how many classes it has when it is first asked.
+        case.matched.decide(case.people.head(1))
+    classes = [] if model.classes_ is None else model.classes_.tolist()
+    return plain_cell(find_value(classes, case.favourable, what=f"{option('favourable')}: the model"))
 
 
 def unbroken(result: AuditResult) -> AuditResult:

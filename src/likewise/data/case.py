@@ -11,9 +11,9 @@ import numpy as np
 
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, same_words, with_columns
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 from likewise.data.one_hot import match_one_hot
-from likewise.data.opening import TableChoices, option
+from likewise.data.opening import TableChoices
 from likewise.data.target import binary_labels
 from likewise.data.text_tables import is_number
 
@@ -67,6 +67,8 @@ class People:
     # Where each of them is in the user's table, how these places are counted, and how many rows the table has.
     places: Any = None
     counted: Counted = "index"
+    # Their rows in the user's table, from 0.
+    positions: Any = None
     supplied: int | None = None
     sampled: bool = False
 
@@ -84,7 +86,9 @@ class People:
         """Return some of the people."""
         labels = None if self.labels is None else self.labels[rows]
         places = None if self.places is None else self.places[rows]
-        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels, places=places)
+        positions = None if self.positions is None else self.positions[rows]
+        frame = self.frame.iloc[rows].reset_index(drop=True)
+        return replace(self, frame=frame, labels=labels, places=places, positions=positions)
 
     def domain(self, columns: Sequence[str] | None = None, immutable: Sequence[str] = ()) -> TabularDomain:
         """Return the domain of some columns, by default of all."""
@@ -130,8 +134,8 @@ def check_varied(frame: pd.DataFrame, sensitive: Sequence[str]) -> None:
         if len(values) < 2:
             said = f"one value only ({values[0]})" if len(values) else "no value"
             raise InputError(
-                f"The sensitive column {name!r} has {said}, so nobody has a twin with another. Name another --sensitive, "
-                "or pass a table with people of other values."
+                f"The sensitive column {name!r} has {said}, so nobody has a twin with another. Name another "
+                f"column ({option('sensitive')}), or pass a table with people of other values."
             )
 
 
@@ -202,7 +206,7 @@ def take_people(
         unknown = labels.isna()
         if unknown.all():
             raise InputError(
-                f"{name}: the target {asked.target!r} is missing for everybody. Name another --target."
+                f"{name}: the target {asked.target!r} is missing for everybody. Name another ({option('target')})."
             )
         if unknown.any():
             said.append(f"left out {int(unknown.sum()):,} people whose target {asked.target!r} is missing.")
@@ -225,6 +229,7 @@ def take_people(
         missing,
         tuple(said),
         index.to_numpy()[features.index.to_numpy()],
+        positions=features.index.to_numpy(),
         supplied=len(index),
         sampled=sampled,
     )
@@ -370,7 +375,8 @@ def choose_columns(
         else:
             out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
     if out:
-        notes.append(f"left out {truncated(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
+        how = option("keep", "COLUMN")
+        notes.append(f"left out {truncated(out)}." + (f" `{how}` takes one all the same." if how else ""))
     if not plans:
         raise InputError(
             f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."
@@ -420,5 +426,5 @@ def _check_size(
         )
     raise InputError(
         f"{owner}: {rows:,} people with {total:,} encoded columns would fill the memory; {what}, or take fewer people "
-        "(--sample)."
+        f"({option('sample')})."
     )

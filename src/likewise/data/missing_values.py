@@ -17,7 +17,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError
 from likewise.core.frames import with_columns
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 
 MISSING_WORD = "(missing)"
 _MARK = " is missing"
@@ -96,7 +96,9 @@ class MissingCells:
         }
         for name in self.fills:
             if name + _MARK in frame and name in frame:
-                new[name] = _with_gaps(frame[name], frame[name + _MARK].to_numpy(dtype=np.int64), self.own[name])
+                new[name] = _with_gaps(
+                    frame[name], frame[name + _MARK].to_numpy(dtype=np.int64), self.own[name]
+                )
         return with_columns(plain, new) if new else plain
 
     def _mark(self, column: pd.Series[Any]) -> pd.Series[Any]:
@@ -132,7 +134,7 @@ def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
             continue
         if name + _MARK in taken:
             raise InputError(
-                f"the table has a column {name + _MARK!r} already. Rename it, or pass --read missing=impute."
+                f"the table has a column {name + _MARK!r} already. Rename it, or pass {option('missing', 'impute')}."
             )
         fills[str(name)] = _fill(column)
     own = {name: _missing_cells(frame[name]) for name in fills}
@@ -175,8 +177,8 @@ def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:
     share = frame.isna().mean().sort_values(ascending=False, kind="stable")
     worst = truncated([f"{name!r} ({part:.0%})" for name, part in share.items() if part > 0], most=5)
     raise InputError(
-        f"{owner}: every row has a missing value, so --read missing=drop leaves nobody. The emptiest columns: {worst}. "
-        "Leave them out with --read ignore=NAME, or pass --read missing=impute."
+        f"{owner}: every row has a missing value, so {option('missing', 'drop')} leaves nobody. The emptiest columns: {worst}. "
+        f"Leave them out ({option('ignore')}), or pass {option('missing', 'impute')}."
     )
 
 
