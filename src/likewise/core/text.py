@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -118,8 +119,8 @@ def option(name: str, value: str = "") -> str:
     """
     if _COMMAND_LINE.get():
         if name in _OWN_OPTIONS:
-            return f"--{name} {value}".rstrip()
-        return f"--read {name}={value}" if value else f"--read {name}"
+            return f"--{name} {shlex.quote(value)}" if value else f"--{name}"
+        return f"--read {name}={shlex.quote(value)}" if value else f"--read {name}"
     if name in _OF_TABLE:
         return _OF_TABLE[name].format(repr(value) if value else "…")
     named = _PARAMETERS.get(name, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,7 +134,7 @@ def leakage_notes(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tupl
     names = sorted(told, key=lambda name: -told[name])
     shown = truncated([repr(name) for name in names])
     alone = f"{shown} alone tells" if len(names) == 1 else f"each of {shown} alone tells"
-    ignored = " ".join(option("ignore", shlex.quote(name)) for name in names)
+    ignored = " ".join(option("ignore", name) for name in names)
     return (
         f"{alone} {target!r} of nearly everybody (balanced accuracy {told[names[0]]:.2f}). If it is known only "
         f"afterwards, leave it out: {ignored}",
