@@ -25,10 +25,10 @@ def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run,
     assert study["moved"] == ["hours"]
     assert study["rules"] == ["nobody has sex = Female and job = cook"]
     assert study["answers"][1]["dropped"][0]["why"] == "they break a rule"
-    assert 'id="a0-three"' in (tmp_path / "page.html").read_text()
+    assert 'id="realistic"' in (tmp_path / "page.html").read_text()
     german = render_html(document, language="de")
     assert "sie verletzen eine Regel" in german
-    assert "Drei Arten von Zwillingen" in german
+    assert "Realistische Vergleichspersonen" in german
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ FEMALE = [
     ("Dr. Emily Hart and Dr. Taylor agree.", "Dr. Lakisha Hart and Dr. Taylor agree."),
     ("Mary-Jane Hall leads it.", "Lakisha Hall leads it."),
     ("Anne-Marie's plan worked.", "Lakisha's plan worked."),
+    ("Jean-Luc said he knows Allen-Bradley.", "Lakisha said she knows Allen-Bradley."),
     ("Renée Hall leads it.", "Lakisha Hall leads it."),
     ("José Ruiz said he likes it.", "Lakisha Ruiz said she likes it."),
     ("my name is emily and i apply.", "my name is lakisha and i apply."),
@@ -72,6 +73,7 @@ MALE = [
     ("The prize is hers; Emily earned it herself.", "The prize is his; Jamal earned it himself."),
     ("Ms. Emily Hart said she is ready.", "Mr. Jamal Hart said he is ready."),
     ("Emily did her daily rounds.", "Jamal did his daily rounds."),
+    ("We promoted her twice; Emily thrived.", "We promoted him twice; Jamal thrived."),
 ]
 
 # Nobody's first name, or not to be told: left as it is.

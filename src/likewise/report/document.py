@@ -17,7 +17,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
-from likewise.core.plain import named, plain, plain_fields, plain_number, rounded
+from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.core.text import interval_ends, join_words, short_number
 from likewise.report.first_words import changed_document, findings_document, summary_document
 from likewise.report.page import asset

@@ -132,7 +132,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
     elif flips or domain["flips"]:
         kind = "depends", "bad"
     elif domain["proved"] == 1.0:
-        kind = "proved", "good"
+        kind = "independent", "good"
     else:
         kind = "not_found", "plain"
     shares = {name: _share(domain[name], texts) for name in _SHARES}
@@ -160,7 +160,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
         sections.append(section(texts("verified.most").rstrip(":"), f"<ul>{rules}</ul>", id="rules"))
     stopped = [texts("verified.stopped")] if document["stopped"] else []
     answer = Answer(
-        texts(f"verified.badge.{kind[0]}", columns=columns),
+        texts(f"badge.{kind[0]}", columns=columns),
         kind[1],
         [texts(f"verified.sentence.{kind[0]}", columns=columns, n=len(flips) // 2, **shares)],
         warnings=[*(texts.said(finding["sentence"]) for finding in document["findings"]), *stopped],

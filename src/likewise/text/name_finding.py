@@ -265,7 +265,7 @@ def _ends_as_firm(text: str, words: list[Word], place: int) -> bool:
 
 def _in_firm(text: str, words: list[Word], place: int) -> bool:
     """Whether the word is part of the name of a firm, an institution, a product or somebody famous that is listed."""
-    for length in (2, 3):
+    for length in (1, 2, 3):
         for start in range(max(0, place - length + 1), place + 1):
             run = words[start : start + length]
             name = " ".join(folded(word.text) for word in run)

@@ -457,9 +457,10 @@ def _losses(problem: AuditProblem, layout: TableLayout, *, read: bool) -> Callab
         return place.losses_encoded(np.asarray(layout.encode(values), dtype=np.float64), labels)
 
     try:
-        return family_in(problem).losses if read else ask
+        known: Any = family_in(problem).losses if read else ask
     except InputError:
         return ask
+    return known  # type: ignore[no-any-return]
 
 
 def _until(budget: Budget, share: float) -> float:
