@@ -100,7 +100,9 @@ def test_every_value_of_the_sensitive_columns_is_counted_as_the_first_sentence_c
             assert (group["people"], group["changed"]) == (inside.sum(), changed[inside].sum())
     page = render_html(document)
     for row in document["summary"]["group_rates"]:
-        cells = f'<th scope="row">{row["value"]}</th><td class="right" data-label="people">{row["people"]}</td>'
+        cells = (
+            f'<th scope="row">{row["value"]}</th><td class="right" data-label="people">{row["people"]}</td>'
+        )
         assert f'{cells}<td class="right" data-label="decision would change">{row["changed"]}</td>' in page
 
 

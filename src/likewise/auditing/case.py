@@ -27,7 +27,7 @@ from likewise.data.case import (
     planned_domain,
     plans_of,
 )
-from likewise.data.missing_values import MissingCells
+from likewise.data.missing_values import MISSING_WORD, MissingCells
 from likewise.data.target import find_value, unique_values
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
@@ -173,7 +173,12 @@ def match_people(
     found = _settle_missing(matched, people, missing, immutable)
     if positive is not None and not found.matched.model.loss.regression:
         _check_numbering(found, loaded)
-    said = (*people.notes, *([matched.note] if matched.note else ()), *found.notes)
+    said = (
+        *_own_word_notes(found, missing),
+        *people.notes,
+        *([matched.note] if matched.note else ()),
+        *found.notes,
+    )
     return replace(found, notes=said)
 
 
@@ -206,6 +211,30 @@ def _check_numbering(found: MatchedPeople, loaded: LoadedModel) -> None:
             f"the labels of {1 - agrees.mean():.0%} of the people: class 1 seems to be {first}. Pass labels with the numbers "
             f"that the model was trained with, and the number of the favourable class."
         )
+
+
+def _own_word_notes(found: MatchedPeople, policy: str) -> tuple[str, ...]:
+    """Say if a model that takes missing cells decides differently about the word that was put in their place."""
+    model, frame = found.matched.model, found.frame
+    if policy != "category" or not model.takes_frame or model.loss.regression:
+        return ()
+    written = {name: frame[name].astype(object) == MISSING_WORD for name in found.matched.columns}
+    written = {name: there for name, there in written.items() if there.any()}
+    some = (
+        np.any([there.to_numpy() for there in written.values()], axis=0)
+        if written
+        else np.zeros(0, dtype=bool)
+    )
+    bare = with_columns(frame, {name: frame[name].mask(there) for name, there in written.items()})[some]
+    if not some.any() or why_not_missing(model, bare[list(found.matched.columns)]) is not None:
+        return ()
+    other = int((found.matched.decide(bare) != found.matched.decide(frame[some])).sum())
+    if not other:
+        return ()
+    return (
+        f"the model takes missing cells itself, and decides differently about {other:,} of {int(some.sum()):,} people if "
+        f"{MISSING_WORD!r} is written there: unless it was trained with this word, choose {option('missing', 'keep')}.",
+    )
 
 
 def _settle_missing(matched: Matched, people: People, policy: str, immutable: Sequence[str]) -> MatchedPeople:
@@ -328,6 +357,7 @@ def prepare_case(
     **asked: Any,
 ) -> Case:
     """Bring a model and people together; `asked` are the fields of `Case` that say what is asked."""
+    check_varied(people.frame, [name for name in sensitive if people.frame[name].isna().all()])
     found = match_people(
         loaded,
         people,
@@ -366,9 +396,23 @@ def prepare_case(
         positions=people.positions,
         scope=_scope(people, source),
         gaps=found.gaps,
-        notes=found.notes,
+        notes=(*found.notes, *_unused_notes(found, sensitive)),
         **asked,
     )
+
+
+def _unused_notes(found: MatchedPeople, sensitive: Sequence[str]) -> tuple[str, ...]:
+    """Name the sensitive values that are declared and that nobody audited has: counterparts are given them all the same."""
+    notes = []
+    for column in found.matched.domain.columns_:
+        seen = set(found.people.frame[column.name].dropna().unique()) if column.name in sensitive else set()
+        unused = [repr(plain_cell(value)) for value in column.categories if seen and value not in seen]
+        if unused:
+            notes.append(
+                f"nobody in the table has {column.name!r} {truncated(unused, most=5)}, which is declared (a category of the "
+                "column, or of the model's encoder): counterparts were given it all the same."
+            )
+    return tuple(notes)
 
 
 def _scope(people: People, source: str | None) -> Scope:

@@ -356,12 +356,18 @@ def choose_columns(
     wanted = set(used if used is not None else frame.columns) | set(needed)
     if choices.only:
         wanted &= {*choices.only, *needed, *(used or ())}
-    names = [str(name) for name in frame.columns if name in wanted]
+    nested = {str(name) for name in frame.columns if name in wanted and not _are_cells(frame[name])}
+    for name in sorted(nested & {*needed, *(used or ())}):
+        raise InputError(
+            f"{owner}: column {name!r} holds lists, dicts or sets, which cannot be told apart as values. Write them as text, or "
+            f"as a column for each part, or leave the column out ({option('ignore', name)})."
+        )
+    names = [str(name) for name in frame.columns if name in wanted and name not in nested]
     rest = [repr(str(name)) for name in frame.columns if name not in wanted]
     if rest and used is not None:
         notes.append(f"the model does not use {truncated(rest)}; left out.")
     must = {*needed, *(used or ()), *choices.only}
-    plans, out = {}, []
+    plans, out = {}, [f"{name!r} (lists, dicts or sets)" for name in sorted(nested)]
     known = {name: ColumnPlan("category") for name in categories}
     known |= {name: plan for name, plan in asked.plans.items() if name in wanted}
     for look in planned_looks(frame[names], choices, known):
@@ -383,6 +389,14 @@ def choose_columns(
         )
     _check_size(frame, plans, owner, min(len(frame), asked.sample or len(frame)), asked.widest)
     return frame[list(plans)], plans
+
+
+def _are_cells(column: pd.Series[Any]) -> bool:
+    """Whether every cell of a column is a value that can be counted."""
+    try:
+        return column.dtype != object or bool(set(column))
+    except TypeError:
+        return False
 
 
 def _used_columns(

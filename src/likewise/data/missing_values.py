@@ -76,7 +76,9 @@ class MissingCells:
             if name in frame
         }
         new |= {
-            name: kept.get_indexer(pd.Index(frame[name])) for name, kept in self.held.items() if name in frame
+            name: kept.get_indexer(pd.Index(frame[name], dtype=kept.dtype))
+            for name, kept in self.held.items()
+            if name in frame
         }
         return with_columns(frame, new) if new else frame
 
@@ -90,7 +92,9 @@ class MissingCells:
         """Return a marked table with the gaps again, and without the marks."""
         plain = frame.drop(columns=[mark for mark in self.marks if mark in frame])
         new: dict[str, Any] = {
-            name: pd.Series(kept.take(frame[name].to_numpy(dtype=np.intp)), index=frame.index)
+            name: pd.Series(
+                kept.take(frame[name].to_numpy(dtype=np.intp)), index=frame.index, dtype=kept.dtype
+            )
             for name, kept in self.held.items()
             if name in frame
         }
@@ -138,7 +142,9 @@ def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
             )
         fills[str(name)] = _fill(column)
     own = {name: _missing_cells(frame[name]) for name in fills}
-    return MissingCells(fills, {name: pd.Index(frame[name].unique()) for name in held}, own)
+    return MissingCells(
+        fills, {name: pd.Index(frame[name].unique(), dtype=frame[name].dtype) for name in held}, own
+    )
 
 
 def _missing_cells(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -152,7 +158,7 @@ def _with_gaps(column: pd.Series[Any], mark: Any, own: pd.Series[Any]) -> pd.Ser
     cells = column if column.dtype == own.dtype else column.astype(own.dtype)
     both = pd.concat([cells, own], ignore_index=True)
     at = np.where(mark > 0, len(cells) + mark - 1, np.arange(len(cells)))
-    return pd.Series(both.array.take(at), index=column.index)
+    return pd.Series(both.array.take(at), index=column.index, dtype=own.dtype)
 
 
 def own_category(frame: pd.DataFrame) -> pd.DataFrame:
