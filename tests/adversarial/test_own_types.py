@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +59,15 @@ COLUMNS = {
     "None and NaN": _mixed(WORDS, None, np.nan),
     "None, NA and NaN": _mixed(WORDS, None, pd.NA, np.nan),
     "objects True and None": _mixed(CODES > 0, None),
+    "dates": _mixed([datetime.date(2000 + code, 1, 1) for code in CODES], None),
+    "timestamps": pd.Series(pd.to_datetime([f"200{code}-01-01" for code in CODES])).mask(
+        CODES * AGES % 5 == 1
+    ),
+    "zoned": pd.Series(pd.to_datetime([f"200{code}-01-01" for code in CODES]).tz_localize("Europe/Berlin")),
+    "durations": pd.Series(pd.to_timedelta(CODES, unit="D")),
+    "periods": pd.Series([pd.Period(f"200{code}", "Y") for code in CODES]),
+    "intervals": pd.cut(pd.Series(CODES), [-1, 0, 1, 2]),
+    "decimals": pd.Series([decimal.Decimal(int(code)) / 4 for code in CODES]),
     "int8": pd.Series(CODES.astype("int8")),
     "bool": pd.Series(CODES > 0),
     "category": pd.Series(pd.Categorical(WORDS)),

@@ -155,7 +155,7 @@ def match_people(
     matched = match_model(
         loaded,
         people.filled,
-        held=None if people.missing is None else MissingCells({}, people.missing.held),
+        held=None if people.missing is None else people.missing.stand_ins,
         make_domain=make_domain,
         widen=people.widened,
         immutable=immutable,
@@ -220,13 +220,11 @@ def _own_word_notes(found: MatchedPeople, policy: str) -> tuple[str, ...]:
         return ()
     written = {name: frame[name].astype(object) == MISSING_WORD for name in found.matched.columns}
     written = {name: there for name, there in written.items() if there.any()}
-    some = (
-        np.any([there.to_numpy() for there in written.values()], axis=0)
-        if written
-        else np.zeros(0, dtype=bool)
-    )
+    if not written:
+        return ()
+    some = np.any([there.to_numpy() for there in written.values()], axis=0)
     bare = with_columns(frame, {name: frame[name].mask(there) for name, there in written.items()})[some]
-    if not some.any() or why_not_missing(model, bare[list(found.matched.columns)]) is not None:
+    if why_not_missing(model, bare[list(found.matched.columns)]) is not None:
         return ()
     other = int((found.matched.decide(bare) != found.matched.decide(frame[some])).sum())
     if not other:
@@ -242,10 +240,10 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
     gaps = None if people.missing is None else people.missing.of(matched.columns)
     if gaps is None:
         return MatchedPeople(matched, matched, people, people.frame)
-    if gaps.held:
-        held = MissingCells({}, gaps.held)
+    if gaps.held or gaps.words:
+        held = gaps.stand_ins
         matched = replace(matched, model=MissingCellsModel(matched.model, held))
-        people = replace(people, frame=held.filled(people.frame), missing=replace(gaps, held={}))
+        people = replace(people, frame=held.filled(people.frame), missing=gaps.gaps)
     if not gaps.fills:
         return MatchedPeople(matched, matched, people, people.frame, gaps)
     own = people.frame[list(matched.columns)]
@@ -258,8 +256,8 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
             f"missing values in {named} were filled with the median or the most frequent value, since the model does "
             f"not take them ({option('missing')} chooses)."
         )
-        return MatchedPeople(matched, matched, people, people.filled, MissingCells({}, gaps.held), (note,))
-    kept = replace(gaps, held={})
+        return MatchedPeople(matched, matched, people, people.filled, gaps.stand_ins, (note,))
+    kept = gaps.gaps
     marked = kept.marked(people.frame)
     columns = (*matched.columns, *kept.marks)
     domain = planned_domain(marked, people.plans, columns, [*immutable, *kept.marks])
@@ -559,7 +557,7 @@ def unbroken(result: AuditResult) -> AuditResult:
 
 def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float) -> AuditResult:
     """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
-    if not tolerance and (gaps is None or not (gaps.fills or gaps.held)):
+    if not tolerance and (gaps is None or not (gaps.fills or gaps.held or gaps.words)):
         return result
     return replace(
         result,

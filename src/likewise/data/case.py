@@ -198,6 +198,7 @@ def take_people(
     import pandas as pd
 
     from likewise.data.column import ColumnPlan
+    from likewise.data.missing_values import MissingCells
 
     index, said = features.index, list(notes)
     features = features.reset_index(drop=True)
@@ -214,7 +215,10 @@ def take_people(
     features, plans = choose_columns(features, asked, name, said)
     held = [name for name, plan in plans.items() if plan.kind == "left out"]
     plans |= {name: ColumnPlan("integer", immutable=True) for name in held}
+    features, words = _in_words(features, [n for n in plans if asked.keeps_missing and n not in held])
     features, missing = _without_gaps(features, asked, name, said, held)
+    if words:
+        missing = replace(missing or MissingCells({}), words=words)
     sampled = asked.sample is not None and asked.sample < len(features)
     if asked.sample is not None and sampled:
         rng = np.random.default_rng(asked.seed)
@@ -233,6 +237,23 @@ def take_people(
         supplied=len(index),
         sampled=sampled,
     )
+
+
+def _in_words(features: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+    """Return a table with words in the place of dates, decimals and the like, and what each word stands for."""
+    import pandas as pd
+
+    from likewise.data.missing_values import in_words
+
+    words = {name: in_words(features[name]) for name in names}
+    known = {name: found for name, found in words.items() if found is not None}
+    new = {}
+    for name, found in known.items():
+        word_of = dict(zip(found.iloc[:-1], found.index, strict=False))
+        cells = zip(features[name], features[name].isna(), strict=True)
+        told = [None if gap else word_of[cell] for cell, gap in cells]
+        new[name] = pd.Series(told, index=features.index, dtype=object)
+    return with_columns(features, new), known
 
 
 def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:

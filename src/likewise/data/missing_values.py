@@ -33,6 +33,9 @@ class MissingCells:
         For each column with gaps the median of a number, or the most frequent category.
     held : mapping of str to Index
         Columns of ids, dates or texts, which no twin may change, and their different values.
+    words : mapping of str to Series
+        Columns of dates, intervals, decimals and the like that counterparts exchange: the table has words, and this says
+        which value each word stands for.
     own : mapping of str to Series
         For each column with gaps its different missing cells (None, NaN, NA, NaT: an encoder may take them for different
         categories), in the column's own dtype. If there are several, a mark is their number instead of a truth value.
@@ -51,6 +54,17 @@ class MissingCells:
     fills: Mapping[str, Any]
     held: Mapping[str, pd.Index[Any]] = field(default_factory=dict)
     own: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
+    words: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
+
+    @property
+    def stand_ins(self) -> MissingCells:
+        """The columns alone that have numbers or words in the place of their values."""
+        return MissingCells({}, self.held, words=self.words)
+
+    @property
+    def gaps(self) -> MissingCells:
+        """The columns alone that have gaps."""
+        return MissingCells(self.fills, own=self.own)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,7 +80,8 @@ class MissingCells:
         """Return the same for some of the columns."""
         fills = {name: fill for name, fill in self.fills.items() if name in set(columns)}
         held = {name: kept for name, kept in self.held.items() if name in set(columns)}
-        return MissingCells(fills, held, self.own)
+        words = {name: known for name, known in self.words.items() if name in set(columns)}
+        return MissingCells(fills, held, self.own, words)
 
     def filled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled."""
@@ -103,6 +118,11 @@ class MissingCells:
                 new[name] = _with_gaps(
                     frame[name], frame[name + _MARK].to_numpy(dtype=np.int64), self.own[name]
                 )
+        for name, known in self.words.items():
+            if name in frame:
+                at = known.index.get_indexer(pd.Index(new.get(name, frame[name]), dtype=object))
+                # The last value stands for a missing cell.
+                new[name] = pd.Series(known.array.take(at % len(known)), index=frame.index, dtype=known.dtype)
         return with_columns(plain, new) if new else plain
 
     def _mark(self, column: pd.Series[Any]) -> pd.Series[Any]:
@@ -159,6 +179,19 @@ def _with_gaps(column: pd.Series[Any], mark: Any, own: pd.Series[Any]) -> pd.Ser
     both = pd.concat([cells, own], ignore_index=True)
     at = np.where(mark > 0, len(cells) + mark - 1, np.arange(len(cells)))
     return pd.Series(both.array.take(at), index=column.index, dtype=own.dtype)
+
+
+def in_words(column: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Return the different values of a column, each at its word, and a missing one last; None if it needs no words."""
+    different = column.dropna().drop_duplicates()
+    if all(isinstance(value, (str, bool, int, float, np.number, np.bool_)) for value in different):
+        return None
+    words = different.map(str)
+    if words.duplicated().any():
+        words = different.map(repr)
+    gap = column[column.isna()].head(1)
+    known = pd.concat([different, gap if len(gap) else different.head(1)])
+    return known.set_axis(pd.Index([*words, MISSING_WORD], dtype=object))
 
 
 def own_category(frame: pd.DataFrame) -> pd.DataFrame:
