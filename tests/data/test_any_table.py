@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from likewise.core.errors import InputError
+from likewise.core.text import command_line
 
 ENCODING = {
     "latin": ("--read", "encoding=latin-1"),
@@ -62,7 +63,7 @@ def test_inspect_train_and_audit_run_or_say_what_to_do(trouble, run, name):
         "40",
     )
     assert code == 0, err
-    assert "if only SEX were recorded differently" in " ".join(out.split())
+    assert "another decision" in " ".join(out.split())
     assert peak_gigabytes() < 2.0
 
 
@@ -75,7 +76,7 @@ def test_ten_thousand_columns_are_read_and_too_many_to_audit(trouble, run):
     assert "and 9,908 more" in out
     people = read_people(trouble("many_columns"), TableRequest("paid", needed=("SEX",)))
     assert people.frame.shape == (60, 10_007)
-    with pytest.raises(InputError, match=r"take fewer columns \(--read only\)"):
+    with command_line(), pytest.raises(InputError, match=r"take fewer columns \(--read only\)"):
         read_people(trouble("many_columns"), TableRequest("paid", widest=WIDEST_AUDIT))
     assert peak_gigabytes() < 2.0
 
@@ -190,7 +191,7 @@ def test_options_and_the_file_say_what_columns_are(trouble):
     assert "id" in changed.frame
     assert "height" not in changed.frame
     assert set(read(only=("age", "job")).frame) == {"age", "job"}
-    with pytest.raises(InputError, match=r"--read categorical.*did you mean 'SEX'"):
+    with command_line(), pytest.raises(InputError, match=r"--read categorical.*did you mean 'SEX'"):
         read(categorical=("SEXX",))
 
 

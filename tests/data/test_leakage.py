@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from likewise.core.text import command_line
 from likewise.data.target import leakage_notes, leaking_columns
 
 
@@ -24,7 +25,8 @@ def people(n=600):
 def test_a_column_known_only_afterwards_is_found_whatever_it_is_made_of():
     frame, y = people()
     assert set(leaking_columns(frame, y)) == {"days to default", "closed"}
-    note = leakage_notes(frame, y, "default")[0]
+    with command_line():
+        note = leakage_notes(frame, y, "default")[0]
     assert note.startswith("each of 'days to default' and 'closed' alone tells 'default' of nearly everybody")
     assert note.endswith("--read ignore='days to default' --read ignore=closed")
 

@@ -236,7 +236,7 @@ def test_inspect_advises_marks_for_missing_cells_and_takes_them_back(tmp_path, m
         return {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
 
     said = inspect("-o", "columns.toml")
-    assert "--read empty=?" in said["job"]
+    assert "--read empty='?'" in said["job"]
     assert "--read empty=-1" in said["debt"]
     assert "are blank" in said["sex"]
     assert "empty" not in said["sign"]

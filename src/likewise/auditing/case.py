@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from likewise.auditing.results.audit_result import AuditResult, Scope
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.core.plain import plain_cell
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 from likewise.counterfactuals.edits import EditParts, edited_columns
 from likewise.data.case import (
     WIDEST_AUDIT,
@@ -25,14 +27,14 @@ from likewise.data.case import (
     planned_domain,
     plans_of,
 )
-from likewise.data.missing_values import MissingCells
-from likewise.data.opening import option
+from likewise.data.missing_values import MISSING_WORD, MissingCells
 from likewise.data.target import find_value, unique_values
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.models.matching import (
     Matched,
     MissingCellsModel,
+    adapter_of,
     match_model,
     model_columns,
     name_classes,
@@ -95,8 +97,9 @@ class Case:
     # The favourable outcome as the user wrote it.
     favourable: Any = None
     labelled: bool = True
-    # Where the people are in the user's table.
+    # Where the people are in the user's table, as the user counts and as rows from 0.
     places: Any = None
+    positions: Any = None
     scope: Scope | None = None
     gaps: MissingCells | None = None
     notes: tuple[str, ...] = ()
@@ -152,7 +155,7 @@ def match_people(
     matched = match_model(
         loaded,
         people.filled,
-        held=None if people.missing is None else MissingCells({}, people.missing.held),
+        held=None if people.missing is None else people.missing.stand_ins,
         make_domain=make_domain,
         widen=people.widened,
         immutable=immutable,
@@ -168,7 +171,14 @@ def match_people(
             if not lenient or positive is not None:
                 raise
     found = _settle_missing(matched, people, missing, immutable)
-    said = (*people.notes, *([matched.note] if matched.note else ()), *found.notes)
+    if positive is not None and not found.matched.model.loss.regression:
+        _check_numbering(found, loaded)
+    said = (
+        *_own_word_notes(found, missing),
+        *people.notes,
+        *([matched.note] if matched.note else ()),
+        *found.notes,
+    )
     return replace(found, notes=said)
 
 
@@ -176,8 +186,53 @@ def _with_class_names(matched: Matched, values: Sequence[Any], positive: Any) ->
     if not values:
         return matched
     different = unique_values(list(values))
-    chosen = None if positive is None else find_value(different, positive, what="--favourable: the target")
+    chosen = (
+        None
+        if positive is None
+        else find_value(different, positive, what=f"{option('favourable')}: the target")
+    )
     return replace(matched, model=name_classes(matched.model, different, chosen))
+
+
+def _check_numbering(found: MatchedPeople, loaded: LoadedModel) -> None:
+    """Refuse to call class 1 by the favourable label if the model's decisions say that class 0 is meant."""
+    labels, model = found.people.labels, found.matched.model
+    own, named = adapter_of(loaded.native, "auto", None).known_classes, model.known_classes
+    if labels is None or named is None or len(named) != 2 or (own is not None and set(named) & set(own)):
+        return
+    agrees = found.matched.decide(found.frame) == np.asarray(labels)
+    of_label = [agrees[np.asarray(labels) == value] for value in named]
+    few = min(map(len, of_label))
+    # Three standard errors of a balanced accuracy by chance.
+    if few and float(np.mean([part.mean() for part in of_label])) < 0.5 - 1.06 / np.sqrt(few):
+        first, second = map(repr, named.tolist())
+        raise InputError(
+            f"{option('favourable')}: the model only numbers its classes, and if class 1 were {second} it would contradict "
+            f"the labels of {1 - agrees.mean():.0%} of the people: class 1 seems to be {first}. Pass labels with the numbers "
+            f"that the model was trained with, and the number of the favourable class."
+        )
+
+
+def _own_word_notes(found: MatchedPeople, policy: str) -> tuple[str, ...]:
+    """Say if a model that takes missing cells decides differently about the word that was put in their place."""
+    model, frame = found.matched.model, found.frame
+    if policy != "category" or not model.takes_frame or model.loss.regression:
+        return ()
+    written = {name: frame[name].astype(object) == MISSING_WORD for name in found.matched.columns}
+    written = {name: there for name, there in written.items() if there.any()}
+    if not written:
+        return ()
+    some = np.any([there.to_numpy() for there in written.values()], axis=0)
+    bare = with_columns(frame, {name: frame[name].mask(there) for name, there in written.items()})[some]
+    if why_not_missing(model, bare[list(found.matched.columns)]) is not None:
+        return ()
+    other = int((found.matched.decide(bare) != found.matched.decide(frame[some])).sum())
+    if not other:
+        return ()
+    return (
+        f"the model takes missing cells itself, and decides differently about {other:,} of {int(some.sum()):,} people if "
+        f"{MISSING_WORD!r} is written there: unless it was trained with this word, choose {option('missing', 'keep')}.",
+    )
 
 
 def _settle_missing(matched: Matched, people: People, policy: str, immutable: Sequence[str]) -> MatchedPeople:
@@ -185,10 +240,10 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
     gaps = None if people.missing is None else people.missing.of(matched.columns)
     if gaps is None:
         return MatchedPeople(matched, matched, people, people.frame)
-    if gaps.held:
-        held = MissingCells({}, gaps.held)
+    if gaps.held or gaps.words:
+        held = gaps.stand_ins
         matched = replace(matched, model=MissingCellsModel(matched.model, held))
-        people = replace(people, frame=held.filled(people.frame), missing=replace(gaps, held={}))
+        people = replace(people, frame=held.filled(people.frame), missing=gaps.gaps)
     if not gaps.fills:
         return MatchedPeople(matched, matched, people, people.frame, gaps)
     own = people.frame[list(matched.columns)]
@@ -201,8 +256,8 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
             f"missing values in {named} were filled with the median or the most frequent value, since the model does "
             f"not take them ({option('missing')} chooses)."
         )
-        return MatchedPeople(matched, matched, people, people.filled, MissingCells({}, gaps.held), (note,))
-    kept = replace(gaps, held={})
+        return MatchedPeople(matched, matched, people, people.filled, gaps.stand_ins, (note,))
+    kept = gaps.gaps
     marked = kept.marked(people.frame)
     columns = (*matched.columns, *kept.marks)
     domain = planned_domain(marked, people.plans, columns, [*immutable, *kept.marks])
@@ -232,7 +287,7 @@ def fit_metric(
         if outside or not sensitive:
             said = f"the model does not use {outside[0]!r}" if outside else "no column is named"
             raise InputError(
-                f"--metric columns frees the columns of --sensitive, and {said}. Leave --metric out."
+                f"{option('metric', 'columns')} frees the columns of {option('sensitive')}, and {said}. Leave {option('metric')} out."
             )
         return ExpertSubspace(list(sensitive), domain=domain).fit(frame[known])
     values = frame if told is None else told
@@ -300,6 +355,7 @@ def prepare_case(
     **asked: Any,
 ) -> Case:
     """Bring a model and people together; `asked` are the fields of `Case` that say what is asked."""
+    check_varied(people.frame, [name for name in sensitive if people.frame[name].isna().all()])
     found = match_people(
         loaded,
         people,
@@ -335,11 +391,26 @@ def prepare_case(
         favourable=positive,
         labelled=people.labels is not None,
         places=people.places,
+        positions=people.positions,
         scope=_scope(people, source),
         gaps=found.gaps,
-        notes=found.notes,
+        notes=(*found.notes, *_unused_notes(found, sensitive)),
         **asked,
     )
+
+
+def _unused_notes(found: MatchedPeople, sensitive: Sequence[str]) -> tuple[str, ...]:
+    """Name the sensitive values that are declared and that nobody audited has: counterparts are given them all the same."""
+    notes = []
+    for column in found.matched.domain.columns_:
+        seen = set(found.people.frame[column.name].dropna().unique()) if column.name in sensitive else set()
+        unused = [repr(plain_cell(value)) for value in column.categories if seen and value not in seen]
+        if unused:
+            notes.append(
+                f"nobody in the table has {column.name!r} {truncated(unused, most=5)}, which is declared (a category of the "
+                "column, or of the model's encoder): counterparts were given it all the same."
+            )
+    return tuple(notes)
 
 
 def _scope(people: People, source: str | None) -> Scope:
@@ -452,21 +523,29 @@ def _with_places(result: AuditResult, case: Case) -> AuditResult:
         return plain_cell(case.places[person]) if case.places is not None else person + 1
 
     people = tuple(replace(one, row=place(one.person)) for one in result.sensitive.people)
-    return replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
+    result = replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
+    if case.positions is None:
+        return result
+    maps = (_at_positions(one, case.positions) for one in (result.unfair_map, result.pure_map))
+    return replace(result, **dict(zip(("unfair_map", "pure_map"), maps, strict=True)))
+
+
+def _at_positions(unfair: UnfairMap, positions: Any) -> UnfairMap:
+    """Return an unfair map whose people are numbered as the rows of the user's table."""
+    outcomes = unfair.outcomes
+    return replace(unfair, outcomes=outcomes.assign(person=positions[outcomes["person"].to_numpy()]))
 
 
 def _favourable_class(case: Case) -> Any:
-    """Return the class that the user calls favourable, class 1 of a model that only numbers two; None if unknown."""
+    """Return the class that the user calls favourable; None if nobody said, or the model predicts numbers."""
     model = case.matched.model
-    if case.favourable is None or model.loss.regression or model.known_classes is None:
+    if case.favourable is None or model.loss.regression:
         return None
-    classes = model.known_classes.tolist()
-    try:
-        return plain_cell(find_value(classes, case.favourable, what="audit: 'favourable': the model"))
-    except InputError:
-        if classes in ([0, 1], [-1, 1]):
-            return plain_cell(classes[1])
-        raise
+    if model.known_classes is None:
+        # A function says how many classes it has when it is first asked.
+        case.matched.decide(case.people.head(1))
+    classes = [] if model.classes_ is None else model.classes_.tolist()
+    return plain_cell(find_value(classes, case.favourable, what=f"{option('favourable')}: the model"))
 
 
 def unbroken(result: AuditResult) -> AuditResult:
@@ -478,7 +557,7 @@ def unbroken(result: AuditResult) -> AuditResult:
 
 def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float) -> AuditResult:
     """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
-    if not tolerance and (gaps is None or not (gaps.fills or gaps.held)):
+    if not tolerance and (gaps is None or not (gaps.fills or gaps.held or gaps.words)):
         return result
     return replace(
         result,

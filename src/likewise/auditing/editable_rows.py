@@ -160,9 +160,10 @@ class EditableFrame(EditableRows):
             levels = self._typed(name, field.values, "rewrite")
             both = pd.concat([frame[name], levels], ignore_index=True)
             index = np.where(codes < 0, np.arange(len(rows)), len(rows) + codes)
-            frame[name] = both.array.take(index)
+            frame[name] = pd.Series(both.array.take(index), dtype=both.dtype)
             if name in self.marks:
-                frame[self.marks[name]] &= codes < 0
+                mark = frame[self.marks[name]]
+                frame[self.marks[name]] = mark.where(codes < 0, mark.dtype.type(0))
         return frame
 
     def below(self, other: EditableRows) -> EditableFrame:

@@ -82,7 +82,7 @@ def audit_table(
         raise InputError(
             "audit: 'sensitive_features' names columns of a table in original units, and 'X' is encoded. Pass the table."
         )
-    names = tuple(sensitive_features)
+    names = tuple(dict.fromkeys(sensitive_features))
     metric = "columns" if metric is None else metric
     columns_alone = isinstance(metric, str) and metric == "columns"
     if eps is None:
@@ -106,6 +106,7 @@ def audit_table(
         check_columns(frame, needed, owner=owner, name="X")
         target = getattr(y, "name", None)
         if y is not None:
+            _check_order(frame, y)
             y = check_labels(y, owner=owner, min_classes=1)
             check_same_length(owner, X=frame, y=y)
         loaded = loaded_model(model, frame, loss)
@@ -133,6 +134,17 @@ def audit_table(
     if target is not None:
         more["target"] = str(target)
     return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
+
+
+def _check_order(frame: pd.DataFrame, y: Any) -> None:
+    """Refuse labels whose index has the labels of the table's in another order: by name and by position they differ."""
+    if not isinstance(y, (pd.Series, pd.DataFrame)) or len(y) != len(frame) or y.index.equals(frame.index):
+        return
+    if y.index.is_unique and frame.index.is_unique and y.index.isin(frame.index).all():
+        raise InputError(
+            "audit: the index of 'y' has the labels of that of 'X' in another order. Pass y.loc[X.index] if they name the "
+            "same people, or y.to_numpy() if the rows belong together by their position."
+        )
 
 
 def named_table(X: Any, owner: str) -> pd.DataFrame:

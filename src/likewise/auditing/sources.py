@@ -15,8 +15,8 @@ import numpy as np
 
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, with_columns
+from likewise.core.text import option
 from likewise.data.case import People, TableRequest, choose_columns, plain_plan, read_people
-from likewise.data.opening import option
 from likewise.data.target import find_value
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def open_people(path: Path | MemoryFile, asked: TableRequest, engine: Engine | N
         return _in_memory(path, asked)
     several = path.is_dir() or (not path.exists() and glob.has_magic(str(path)))
     if several and asked.sample is not None:
-        raise InputError("--sample takes one file. Pass one of the Parquet files.")
+        raise InputError(f"{option('sample')} takes one file. Pass one of the Parquet files.")
     rows = table_rows(path) if asked.sample is None and not several else None
     if several or (rows is not None and (rows > STREAM_ROWS or engine is not None)):
         # The auditor takes patterns; a file called a[1].parquet is meant as it is written.
@@ -105,7 +105,7 @@ def _spilled(people: People, asked: TableRequest) -> People:
         said = f"more than {STREAM_ROWS:,} people are read part by part, where missing values cannot be kept"
         if asked.choices.policy == "keep":
             ways = f"{option('missing', 'impute')}, {option('missing', 'drop')}"
-            raise InputError(f"{said}. Pass {ways} or --sample.")
+            raise InputError(f"{said}. Pass {ways} or {option('sample')}.")
         people = replace(people, frame=people.filled)
         notes.append(f"{said}; they were filled with the median or the most frequent value.")
     codes = {
@@ -139,7 +139,7 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
         key = option("empty") if choices.empty else option("missing", choices.policy)
         raise InputError(
             f"{pattern.name} is read part by part, where {key} cannot be used. Drop or fill missing "
-            "values first, or pass --sample."
+            f"values first, or pass {option('sample')}."
         )
     found = parquet_files(str(pattern))
     if not found:
@@ -183,10 +183,10 @@ def _target_values(seen: frozenset[Any], positive: Any, name: str, target: str) 
         raise InputError(f"{name}: the target {target!r} has missing values. Drop those rows first.")
     values = sorted(seen, key=lambda value: (str(type(value)), value))
     if positive is not None:
-        find_value(values, positive, what="--favourable: the target")
+        find_value(values, positive, what=f"{option('favourable')}: the target")
         if len(values) > 2:
             raise InputError(
                 f"{name} is read part by part, where a target with more than two values cannot be cut in two. "
-                "Write a column with two values first, or pass --sample."
+                f"Write a column with two values first, or pass {option('sample')}."
             )
     return values

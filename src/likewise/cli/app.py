@@ -20,7 +20,7 @@ from likewise._version import __version__
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError, installed_versions
 from likewise.core.launch import alone, launched
 from likewise.core.progress import write_error
-from likewise.core.text import without_numbers
+from likewise.core.text import command_line, without_numbers
 
 # The command under torchrun: one process speaks, all leave with the same exit code.
 
@@ -256,7 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
     try:
-        code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
+        with command_line():
+            code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
     except click.exceptions.Abort:
         write_error("Stopped.")
         sys.exit(EXIT_INTERRUPTED)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _NUMBERS = re.compile(r"[-+]?\d[\d.,e+-]*")
 
@@ -75,3 +78,50 @@ def once_each(lines: Iterable[str]) -> tuple[tuple[str, int], ...]:
     for line in lines:
         kinds.setdefault(without_numbers(line), []).append(line)
     return tuple((alike[0], len(alike)) for alike in kinds.values())
+
+
+# What the user can choose, in messages: options for those who use the command line, parameters for those who write Python.
+
+
+_COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=False)
+_OWN_OPTIONS = ("sensitive", "favourable", "target", "metric", "sample", "columns")
+_PARAMETERS = {"sensitive": "sensitive_features", "target": "y"}
+# What Python does with the table itself.
+_OF_TABLE = {
+    "ignore": "X.drop(columns=[{}])",
+    "only": "X[[{}]]",
+    "keep": "",
+    "empty": "X.replace({}, None)",
+    "sample": "X.sample({})",
+}
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Run a block whose messages name options of the command line."""
+    token = _COMMAND_LINE.set(True)
+    try:
+        yield
+    finally:
+        _COMMAND_LINE.reset(token)
+
+
+def option(name: str, value: str = "") -> str:
+    """Return how the user says a choice: an option of the command line, or a parameter of Python.
+
+    Examples
+    --------
+    >>> option("missing", "impute"), option("ignore", "age"), option("sensitive")
+    ("missing='impute'", "X.drop(columns=['age'])", 'sensitive_features')
+    >>> with command_line():
+    ...     print(option("missing", "impute"), option("sensitive", "sex"))
+    --read missing=impute --sensitive sex
+    """
+    if _COMMAND_LINE.get():
+        if name in _OWN_OPTIONS:
+            return f"--{name} {shlex.quote(value)}" if value else f"--{name}"
+        return f"--read {name}={shlex.quote(value)}" if value else f"--read {name}"
+    if name in _OF_TABLE:
+        return _OF_TABLE[name].format(repr(value) if value else "…")
+    named = _PARAMETERS.get(name, name)
+    return f"{named}={value!r}" if value else named

@@ -11,9 +11,9 @@ import numpy as np
 
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, same_words, with_columns
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 from likewise.data.one_hot import match_one_hot
-from likewise.data.opening import TableChoices, option
+from likewise.data.opening import TableChoices
 from likewise.data.target import binary_labels
 from likewise.data.text_tables import is_number
 
@@ -67,6 +67,8 @@ class People:
     # Where each of them is in the user's table, how these places are counted, and how many rows the table has.
     places: Any = None
     counted: Counted = "index"
+    # Their rows in the user's table, from 0.
+    positions: Any = None
     supplied: int | None = None
     sampled: bool = False
 
@@ -84,7 +86,9 @@ class People:
         """Return some of the people."""
         labels = None if self.labels is None else self.labels[rows]
         places = None if self.places is None else self.places[rows]
-        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels, places=places)
+        positions = None if self.positions is None else self.positions[rows]
+        frame = self.frame.iloc[rows].reset_index(drop=True)
+        return replace(self, frame=frame, labels=labels, places=places, positions=positions)
 
     def domain(self, columns: Sequence[str] | None = None, immutable: Sequence[str] = ()) -> TabularDomain:
         """Return the domain of some columns, by default of all."""
@@ -130,8 +134,8 @@ def check_varied(frame: pd.DataFrame, sensitive: Sequence[str]) -> None:
         if len(values) < 2:
             said = f"one value only ({values[0]})" if len(values) else "no value"
             raise InputError(
-                f"The sensitive column {name!r} has {said}, so nobody has a twin with another. Name another --sensitive, "
-                "or pass a table with people of other values."
+                f"The sensitive column {name!r} has {said}, so nobody has a twin with another. Name another "
+                f"column ({option('sensitive')}), or pass a table with people of other values."
             )
 
 
@@ -194,6 +198,7 @@ def take_people(
     import pandas as pd
 
     from likewise.data.column import ColumnPlan
+    from likewise.data.missing_values import MissingCells
 
     index, said = features.index, list(notes)
     features = features.reset_index(drop=True)
@@ -202,7 +207,7 @@ def take_people(
         unknown = labels.isna()
         if unknown.all():
             raise InputError(
-                f"{name}: the target {asked.target!r} is missing for everybody. Name another --target."
+                f"{name}: the target {asked.target!r} is missing for everybody. Name another ({option('target')})."
             )
         if unknown.any():
             said.append(f"left out {int(unknown.sum()):,} people whose target {asked.target!r} is missing.")
@@ -210,7 +215,10 @@ def take_people(
     features, plans = choose_columns(features, asked, name, said)
     held = [name for name, plan in plans.items() if plan.kind == "left out"]
     plans |= {name: ColumnPlan("integer", immutable=True) for name in held}
+    features, words = _in_words(features, [n for n in plans if asked.keeps_missing and n not in held])
     features, missing = _without_gaps(features, asked, name, said, held)
+    if words:
+        missing = replace(missing or MissingCells({}), words=words)
     sampled = asked.sample is not None and asked.sample < len(features)
     if asked.sample is not None and sampled:
         rng = np.random.default_rng(asked.seed)
@@ -225,9 +233,27 @@ def take_people(
         missing,
         tuple(said),
         index.to_numpy()[features.index.to_numpy()],
+        positions=features.index.to_numpy(),
         supplied=len(index),
         sampled=sampled,
     )
+
+
+def _in_words(features: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+    """Return a table with words in the place of dates, decimals and the like, and what each word stands for."""
+    import pandas as pd
+
+    from likewise.data.missing_values import in_words
+
+    words = {name: in_words(features[name]) for name in names}
+    known = {name: found for name, found in words.items() if found is not None}
+    new = {}
+    for name, found in known.items():
+        word_of = dict(zip(found.iloc[:-1], found.index, strict=False))
+        cells = zip(features[name], features[name].isna(), strict=True)
+        told = [None if gap else word_of[cell] for cell, gap in cells]
+        new[name] = pd.Series(told, index=features.index, dtype=object)
+    return with_columns(features, new), known
 
 
 def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:
@@ -351,12 +377,18 @@ def choose_columns(
     wanted = set(used if used is not None else frame.columns) | set(needed)
     if choices.only:
         wanted &= {*choices.only, *needed, *(used or ())}
-    names = [str(name) for name in frame.columns if name in wanted]
+    nested = {str(name) for name in frame.columns if name in wanted and not _are_cells(frame[name])}
+    for name in sorted(nested & {*needed, *(used or ())}):
+        raise InputError(
+            f"{owner}: column {name!r} holds lists, dicts or sets, which cannot be told apart as values. Write them as text, or "
+            f"as a column for each part, or leave the column out ({option('ignore', name)})."
+        )
+    names = [str(name) for name in frame.columns if name in wanted and name not in nested]
     rest = [repr(str(name)) for name in frame.columns if name not in wanted]
     if rest and used is not None:
         notes.append(f"the model does not use {truncated(rest)}; left out.")
     must = {*needed, *(used or ()), *choices.only}
-    plans, out = {}, []
+    plans, out = {}, [f"{name!r} (lists, dicts or sets)" for name in sorted(nested)]
     known = {name: ColumnPlan("category") for name in categories}
     known |= {name: plan for name, plan in asked.plans.items() if name in wanted}
     for look in planned_looks(frame[names], choices, known):
@@ -370,13 +402,22 @@ def choose_columns(
         else:
             out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
     if out:
-        notes.append(f"left out {truncated(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
+        how = option("keep", "COLUMN")
+        notes.append(f"left out {truncated(out)}." + (f" `{how}` takes one all the same." if how else ""))
     if not plans:
         raise InputError(
             f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."
         )
     _check_size(frame, plans, owner, min(len(frame), asked.sample or len(frame)), asked.widest)
     return frame[list(plans)], plans
+
+
+def _are_cells(column: pd.Series[Any]) -> bool:
+    """Whether every cell of a column is a value that can be counted."""
+    try:
+        return column.dtype != object or bool(set(column))
+    except TypeError:
+        return False
 
 
 def _used_columns(
@@ -420,5 +461,5 @@ def _check_size(
         )
     raise InputError(
         f"{owner}: {rows:,} people with {total:,} encoded columns would fill the memory; {what}, or take fewer people "
-        "(--sample)."
+        f"({option('sample')})."
     )

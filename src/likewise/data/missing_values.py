@@ -17,7 +17,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError
 from likewise.core.frames import with_columns
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 
 MISSING_WORD = "(missing)"
 _MARK = " is missing"
@@ -33,8 +33,12 @@ class MissingCells:
         For each column with gaps the median of a number, or the most frequent category.
     held : mapping of str to Index
         Columns of ids, dates or texts, which no twin may change, and their different values.
-    nones : frozenset of str
-        Columns whose gaps are None, which an encoder may take for another category than NaN.
+    words : mapping of str to Series
+        Columns of dates, intervals, decimals and the like that counterparts exchange: the table has words, and this says
+        which value each word stands for.
+    own : mapping of str to Series
+        For each column with gaps its different missing cells (None, NaN, NA, NaT: an encoder may take them for different
+        categories), in the column's own dtype. If there are several, a mark is their number instead of a truth value.
 
     Examples
     --------
@@ -49,7 +53,18 @@ class MissingCells:
 
     fills: Mapping[str, Any]
     held: Mapping[str, pd.Index[Any]] = field(default_factory=dict)
-    nones: frozenset[str] = frozenset()
+    own: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
+    words: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
+
+    @property
+    def stand_ins(self) -> MissingCells:
+        """The columns alone that have numbers or words in the place of their values."""
+        return MissingCells({}, self.held, words=self.words)
+
+    @property
+    def gaps(self) -> MissingCells:
+        """The columns alone that have gaps."""
+        return MissingCells(self.fills, own=self.own)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -65,7 +80,8 @@ class MissingCells:
         """Return the same for some of the columns."""
         fills = {name: fill for name, fill in self.fills.items() if name in set(columns)}
         held = {name: kept for name, kept in self.held.items() if name in set(columns)}
-        return MissingCells(fills, held, self.nones)
+        words = {name: known for name, known in self.words.items() if name in set(columns)}
+        return MissingCells(fills, held, self.own, words)
 
     def filled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled."""
@@ -75,37 +91,48 @@ class MissingCells:
             if name in frame
         }
         new |= {
-            name: kept.get_indexer(pd.Index(frame[name])) for name, kept in self.held.items() if name in frame
+            name: kept.get_indexer(pd.Index(frame[name], dtype=kept.dtype))
+            for name, kept in self.held.items()
+            if name in frame
         }
         return with_columns(frame, new) if new else frame
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled, and marks where they were."""
         known = [name for name in self.fills if name in frame]
-        marks = pd.DataFrame({name + _MARK: frame[name].isna() for name in known}, index=frame.index)
+        marks = pd.DataFrame({name + _MARK: self._mark(frame[name]) for name in known}, index=frame.index)
         return pd.concat([self.filled(frame), marks], axis=1)
 
     def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a marked table with the gaps again, and without the marks."""
         plain = frame.drop(columns=[mark for mark in self.marks if mark in frame])
         new: dict[str, Any] = {
-            name: pd.Series(kept.take(frame[name].to_numpy(dtype=np.intp)), index=frame.index)
+            name: pd.Series(
+                kept.take(frame[name].to_numpy(dtype=np.intp)), index=frame.index, dtype=kept.dtype
+            )
             for name, kept in self.held.items()
             if name in frame
         }
         for name in self.fills:
             if name + _MARK in frame and name in frame:
-                column = frame[name]
-                gap = frame[name + _MARK].to_numpy(dtype=bool)
-                if name in self.nones:
-                    new[name] = column.astype(object).where(~gap, None)
-                    continue
-                new[name] = (
-                    column if column.dtype.kind not in "biu" or not gap.any() else column.astype(object)
-                ).mask(gap)
-                if column.dtype.kind in "iu" and gap.any():
-                    new[name] = new[name].astype(float)
+                new[name] = _with_gaps(
+                    frame[name], frame[name + _MARK].to_numpy(dtype=np.int64), self.own[name]
+                )
+        for name, known in self.words.items():
+            if name in frame:
+                at = known.index.get_indexer(pd.Index(new.get(name, frame[name]), dtype=object))
+                # The last value stands for a missing cell.
+                new[name] = pd.Series(known.array.take(at % len(known)), index=frame.index, dtype=known.dtype)
         return with_columns(plain, new) if new else plain
+
+    def _mark(self, column: pd.Series[Any]) -> pd.Series[Any]:
+        """Whether each cell is missing, or which of several missing cells it is."""
+        gap, kinds = column.isna(), [type(cell) for cell in self.own[str(column.name)]]
+        if len(kinds) < 2:
+            return gap
+        number = {kind: k for k, kind in enumerate(kinds, 1)}
+        told = [number.get(type(cell), 1) for cell in column[gap]]
+        return gap.astype(np.int64).mask(gap, pd.Series(told, index=column.index[gap], dtype=np.int64))
 
 
 def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
@@ -131,16 +158,40 @@ def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
             continue
         if name + _MARK in taken:
             raise InputError(
-                f"the table has a column {name + _MARK!r} already. Rename it, or pass --read missing=impute."
+                f"the table has a column {name + _MARK!r} already. Rename it, or pass {option('missing', 'impute')}."
             )
         fills[str(name)] = _fill(column)
-    nones = {name for name in fills if frame[name].dtype == object and _is_none(frame[name])}
-    return MissingCells(fills, {name: pd.Index(frame[name].unique()) for name in held}, frozenset(nones))
+    own = {name: _missing_cells(frame[name]) for name in fills}
+    return MissingCells(
+        fills, {name: pd.Index(frame[name].unique(), dtype=frame[name].dtype) for name in held}, own
+    )
 
 
-def _is_none(column: pd.Series[Any]) -> bool:
-    """Whether every missing cell of a column is None."""
-    return all(cell is None for cell in column[column.isna()])
+def _missing_cells(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the first missing cell of each type, in the column's own dtype."""
+    gaps = column[column.isna()]
+    return gaps[~gaps.map(type, na_action=None).duplicated()] if column.dtype == object else gaps.head(1)
+
+
+def _with_gaps(column: pd.Series[Any], mark: Any, own: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column in the dtype that it has in the user's table, with its missing cells again."""
+    cells = column if column.dtype == own.dtype else column.astype(own.dtype)
+    both = pd.concat([cells, own], ignore_index=True)
+    at = np.where(mark > 0, len(cells) + mark - 1, np.arange(len(cells)))
+    return pd.Series(both.array.take(at), index=column.index, dtype=own.dtype)
+
+
+def in_words(column: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Return the different values of a column, each at its word, and a missing one last; None if it needs no words."""
+    different = column.dropna().drop_duplicates()
+    if all(isinstance(value, (str, bool, int, float, np.number, np.bool_)) for value in different):
+        return None
+    words = different.map(str)
+    if words.duplicated().any():
+        words = different.map(repr)
+    gap = column[column.isna()].head(1)
+    known = pd.concat([different, gap if len(gap) else different.head(1)])
+    return known.set_axis(pd.Index([*words, MISSING_WORD], dtype=object))
 
 
 def own_category(frame: pd.DataFrame) -> pd.DataFrame:
@@ -151,7 +202,7 @@ def own_category(frame: pd.DataFrame) -> pd.DataFrame:
         numeric = column.dtype.kind in "iuf"
         if isinstance(column.dtype, pd.CategoricalDtype):
             column = column.cat.add_categories([MISSING_WORD])
-        elif not numeric:
+        elif not numeric and not isinstance(column.dtype, pd.StringDtype):
             column = column.astype(object)
         new[name] = _put(column, frame[name].isna(), fill if numeric else MISSING_WORD)
     return with_columns(frame, new) if new else frame
@@ -165,8 +216,8 @@ def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:
     share = frame.isna().mean().sort_values(ascending=False, kind="stable")
     worst = truncated([f"{name!r} ({part:.0%})" for name, part in share.items() if part > 0], most=5)
     raise InputError(
-        f"{owner}: every row has a missing value, so --read missing=drop leaves nobody. The emptiest columns: {worst}. "
-        "Leave them out with --read ignore=NAME, or pass --read missing=impute."
+        f"{owner}: every row has a missing value, so {option('missing', 'drop')} leaves nobody. The emptiest columns: {worst}. "
+        f"Leave them out ({option('ignore')}), or pass {option('missing', 'impute')}."
     )
 
 

@@ -7,9 +7,10 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from likewise.core.errors import FormatError, InputError
+from likewise.core.text import option
 
 # What the user says about a file that the file does not say itself.
 
@@ -63,9 +64,8 @@ class Reading:
             raise InputError(f"--read encoding: {self.encoding!r} is no encoding of text.")
 
 
-def option(name: str, value: str = "") -> str:
-    """Return how the command line says a choice about a table, for messages."""
-    return f"--read {name}={value}" if value else f"--read {name}"
+# What to do with missing cells.
+Policy = Literal["auto", "keep", "drop", "category", "impute"]
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,20 @@ class TableChoices:
     categorical: tuple[str, ...] = ()
     integer: tuple[str, ...] = ()
     columns: Path | None = None
-    missing: str = "auto"
+    missing: Policy = "auto"
     empty: tuple[str, ...] = ()
     encoding: str | None = None
     decimal: str | None = None
     header: bool | None = None
     doubled: Doubled = "drop"
 
+    def __post_init__(self) -> None:
+        if self.missing not in get_args(Policy):
+            allowed = ", ".join(map(repr, get_args(Policy)))
+            raise InputError(f"{option('missing')} must be one of {allowed}, got {self.missing!r}.")
+
     @property
-    def policy(self) -> str:
+    def policy(self) -> Policy:
         """What to do with missing cells."""
         return self.missing
 

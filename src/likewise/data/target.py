@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.core.text import truncated
-from likewise.data.opening import option
+from likewise.core.text import option, truncated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +55,7 @@ def binary_labels(labels: np.ndarray[Any, Any], positive: Any) -> np.ndarray[Any
         inside = _COMPARE[limit.group(1)](np.asarray(labels, dtype=float), float(limit.group(2)))
         return np.where(inside, positive, f"not {positive}")
     values = unique_values(labels)
-    chosen = find_value(values, positive, what="--favourable: the target")
+    chosen = find_value(values, positive, what=f"{option('favourable')}: the target")
     return labels if len(values) <= 2 else np.where(labels == chosen, str(positive), f"not {positive}")
 
 
@@ -66,7 +64,7 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
     values = unique_values(labels)
     if len(values) < 2:
         raise InputError(
-            f"The target {target!r} has one value only ({values[0]!r}), so there is nothing to learn. Name another --target."
+            f"The target {target!r} has one value only ({values[0]!r}), so there is nothing to learn. Name another ({option('target')})."
         )
     numbers = [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
     if len(numbers) == len(values):
@@ -76,8 +74,8 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
             more = "" if broken else "; pass --classes if each of them is a class"
             raise InputError(
                 f"The target {target!r} holds numbers ({truncated([repr(v) for v in numbers], most=3)}), and a classifier "
-                f"learns classes. Cut it in two with a limit, such as --favourable '>={middle:g}'{more}, or name another "
-                "--target."
+                f"learns classes. Cut it in two with a limit, such as {option('favourable', f'>={middle:g}')}{more}, or name another "
+                f"({option('target')})."
             )
         return
     if len(values) > max(MOST_CLASSES * 10, 100) or (
@@ -85,7 +83,7 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
     ):
         raise InputError(
             f"The target {target!r} has {len(values):,} different values for {len(labels):,} people, so they are not "
-            "classes. Name another --target, or one of its values: --favourable VALUE."
+            f"classes. Name another ({option('target')}), or one of its values ({option('favourable')})."
         )
 
 
@@ -136,7 +134,7 @@ def leakage_notes(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tupl
     names = sorted(told, key=lambda name: -told[name])
     shown = truncated([repr(name) for name in names])
     alone = f"{shown} alone tells" if len(names) == 1 else f"each of {shown} alone tells"
-    ignored = " ".join(option("ignore", shlex.quote(name)) for name in names)
+    ignored = " ".join(option("ignore", name) for name in names)
     return (
         f"{alone} {target!r} of nearly everybody (balanced accuracy {told[names[0]]:.2f}). If it is known only "
         f"afterwards, leave it out: {ignored}",

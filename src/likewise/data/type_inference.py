@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.files import atomic_path
-from likewise.core.text import short_number
+from likewise.core.text import option, short_number
 from likewise.data.column import ColumnPlan
 from likewise.data.curve import ScaleName
-from likewise.data.opening import option
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import check_columns, same_words
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 from likewise.data.missing_values import MissingCells
 from likewise.data.one_hot import OneHotColumns, match_one_hot
 from likewise.models.convert import as_model
@@ -63,16 +63,21 @@ def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | No
 
 
 def adapter_of(native: Any, loss: str, takes_frame: bool | None) -> Model:
-    """Return the model behind the common contract; under "auto" by the squared error where it predicts numbers."""
+    """Return the model behind the common contract.
+
+    Under "auto" by the cross-entropy of its probabilities, by the 0–1 loss of its decisions if it has no probabilities,
+    or by the squared error if it predicts numbers.
+    """
     if loss != "auto":
         return as_model(native, loss=loss, takes_frame=takes_frame)
-    try:
-        return as_model(native, loss="cross_entropy", takes_frame=takes_frame)
-    except InputError as error:
+    last: InputError | None = None
+    for tried in ("cross_entropy", "zero_one", "squared"):
         try:
-            return as_model(native, loss="squared", takes_frame=takes_frame)
-        except InputError:
-            raise error from None
+            return as_model(native, loss=tried, takes_frame=takes_frame)
+        except InputError as error:
+            last = error
+    assert last is not None
+    raise last
 
 
 def match_model(
@@ -259,7 +264,7 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."
     if numbered:
-        remedy = "Say which value is class 1: favourable=VALUE (--favourable VALUE)."
+        remedy = f"Say which value is class 1 ({option('favourable')})."
     raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
 
 
@@ -312,5 +317,5 @@ def refuse_missing(frame: pd.DataFrame, why: str) -> InputError:
     named = truncated([repr(name) for name in frame.columns if frame[name].isna().any()], most=5)
     return InputError(
         f"The table has missing values in {named}, and the model does not take them: {why.rstrip('.')}. Choose what "
-        "stands in for them: --read missing=impute, --read missing=category, or --read missing=drop."
+        f"stands in for them: {option('missing', 'impute')}, {option('missing', 'category')} or {option('missing', 'drop')}."
     )

@@ -22,6 +22,7 @@ from likewise.core.checks import (
 )
 from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter
 from likewise.core.frames import check_columns, is_frame, plain_name, to_pandas
+from likewise.core.text import truncated
 from likewise.models.losses import Loss, LossLike, as_loss
 
 if TYPE_CHECKING:
@@ -379,7 +380,7 @@ class Model(ABC):
             wide = "" if is_frame(batch) or batch.ndim != 2 else f" of {batch.shape[1]} numbers"
             raise ModelError(
                 f"{type(self).__name__}: the model raised {type(error).__name__} on rows "
-                f"{start} to {start + len(batch) - 1}{wide}: {error}"
+                f"{start} to {start + len(batch) - 1}{wide}: {error}{_types_words(batch)}"
             ) from error
 
     def _canonical(self, answer: np.ndarray[Any, Any], n: int, start: int) -> FloatArray:
@@ -464,6 +465,14 @@ class DifferentiableModel(Model):
         dtype : torch.dtype or its name, optional
             Precision of the oracle; the model's own by default.
         """
+
+
+def _types_words(batch: Any) -> str:
+    """Say of which types the columns of a table are, since a model of words raises anything about numbers."""
+    if not is_frame(batch) or not hasattr(batch, "dtypes"):
+        return ""
+    shown = truncated([f"{name} {kind}" for name, kind in batch.dtypes.items()], most=8)
+    return f". The model was handed the columns {shown}; pass them as it was trained with, in the same types and words."
 
 
 def check_output(output: object) -> None:

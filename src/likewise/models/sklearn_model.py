@@ -260,8 +260,8 @@ def _single_output_classes(estimator: Any) -> np.ndarray[Any, Any]:
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         raise InputError(
-            f"as_model: {type(estimator).__name__} has no classes_. "
-            "Pass its predict_proba as a function, with classes=[...]."
+            f"as_model: {type(estimator).__name__} has no classes_. Name the labels that it decides "
+            "between, such as model.classes_ = numpy.array(['no', 'yes']), or pass a function that returns probabilities."
         )
     if isinstance(classes, list) and any(
         np.ndim(part) == 1 and not isinstance(part, str) for part in classes

@@ -98,8 +98,8 @@ def print_audit(
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
     For example the row with index 0 (skill 0, sex F) gets “0”; the same person with
     sex M gets “1”.
-    Exact for these 4 people: every value that can exist was tried; among people
-    like them 0.6% to 80.6% (95% interval).
+    Exact for these 4 people: every value that occurs in this table or is declared
+    was tried; among people like them 0.6% to 80.6% (95% interval).
     <BLANKLINE>
     Depends on sex: 1 of 4 people (25.0%) would get another decision if only sex
     were recorded differently: being recorded as M instead of F would give 1 person

@@ -44,7 +44,7 @@ class ChangedPeople:
     interval : tuple of float
         Of the share among people like those audited.
     exact : bool
-        Whether every value that can exist was tried; else the count is a lower bound.
+        Whether every value that occurs in the table or is declared was tried; else the count is a lower bound.
     confidence : float, default=0.95
         Of the interval.
 
