@@ -526,8 +526,11 @@ def _with_places(result: AuditResult, case: Case) -> AuditResult:
     result = replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
     if case.positions is None:
         return result
-    maps = (_at_positions(one, case.positions) for one in (result.unfair_map, result.pure_map))
-    return replace(result, **dict(zip(("unfair_map", "pure_map"), maps, strict=True)))
+    return replace(
+        result,
+        unfair_map=_at_positions(result.unfair_map, case.positions),
+        pure_map=_at_positions(result.pure_map, case.positions),
+    )
 
 
 def _at_positions(unfair: UnfairMap, positions: Any) -> UnfairMap:

@@ -190,7 +190,7 @@ def in_words(column: pd.Series[Any]) -> pd.Series[Any] | None:
     if words.duplicated().any():
         words = different.map(repr)
     gap = column[column.isna()].head(1)
-    known = pd.concat([different, gap if len(gap) else different.head(1)])
+    known: pd.Series[Any] = pd.concat([different, gap if len(gap) else different.head(1)])
     return known.set_axis(pd.Index([*words, MISSING_WORD], dtype=object))
 
 

@@ -7,7 +7,7 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.text import option
@@ -78,7 +78,7 @@ class TableChoices:
     categorical: tuple[str, ...] = ()
     integer: tuple[str, ...] = ()
     columns: Path | None = None
-    missing: Policy = "auto"
+    missing: str = "auto"  # one of Policy
     empty: tuple[str, ...] = ()
     encoding: str | None = None
     decimal: str | None = None
@@ -93,7 +93,7 @@ class TableChoices:
     @property
     def policy(self) -> Policy:
         """What to do with missing cells."""
-        return self.missing
+        return cast(Policy, self.missing)
 
     @property
     def reading(self) -> Reading:
