@@ -75,7 +75,7 @@ def test_a_proved_verdict_is_on_the_page_and_in_the_file(result, tmp_path):
     metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
     fair = lw.audit(mended, people, [0, 1, 1, 1], metric=metric, eps=0.0, delta=0.0)
     write_html(fair, tmp_path / "page.html")
-    assert "sex not read by the model" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Not read by the model (sex)" in (tmp_path / "page.html").read_text(encoding="utf-8")
     write_json(fair, tmp_path / "audit.json")
     document = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
     jsonschema.validate(document, json_schema())

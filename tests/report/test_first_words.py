@@ -136,15 +136,15 @@ def test_parts_of_a_table_say_the_same(result, tmp_path):
 
 def test_nobody_and_numbers_and_no_sensitive_columns(samples):
     trivial, nobody = first_words(samples.still_result())
-    assert trivial.startswith("Trivially, no prediction depends on sex")
-    assert nobody.startswith("No prediction depends on sex, whatever is recorded.")
+    assert trivial.startswith("No answer depends on sex: with every other value")
+    assert nobody.startswith("No answer of the model depends on sex: it was asked again about each of these ")
     people = table(60)
     number = lw.audit(
         lambda frame: frame["skill"].to_numpy() + (frame["sex"] == "M"), people, people["skill"].to_numpy(),
         metric=lw.ExpertSubspace(["sex"]).fit(people).metric_, eps=0.0, loss="squared",
     )  # fmt: skip
     assert first_words(number)[0].startswith(
-        "If only sex were recorded differently, the prediction would change by"
+        "If only the entry for sex were different, the prediction would change by"
     )
     bare = dataclasses.replace(samples.adult_result()[1], sensitive=None)
     assert "a counterpart whom the metric calls equal" in first_words(bare)[0]
@@ -171,8 +171,8 @@ def test_summary_comes_right_after_kind_and_version(result, samples):
     compared = comparison_document(samples.comparison(), max_people=5)
     assert list(compared)[:3] == ["kind", "schema_version", "summary"]
     told = compared["summary"]["sentences"]
-    assert told[1].startswith("“blind <b>”: Trivially, no prediction depends on sex and race")
-    assert told[2].startswith("“blind <b>”: No prediction depends on sex and race")
+    assert told[1].startswith("“blind <b>”: No answer depends on sex or race")
+    assert told[2].startswith("“blind <b>”: No answer of the model depends on sex or race")
 
 
 def test_a_saved_result_says_the_same_in_german(result, tmp_path):
@@ -185,7 +185,7 @@ def test_a_saved_result_says_the_same_in_german(result, tmp_path):
     for line in (*result.assumptions, *first_words(result, LABELS)):
         assert line.written("de") != line
     visible = page[: page.index('<script type="application/json"')]
-    assert "bekämen eine andere Entscheidung, wäre nur sex oder race anders erfasst" in visible
+    assert "bekämen eine andere Entscheidung, wenn nur der Eintrag zu sex oder race anders wäre" in visible
 
 
 def test_where_it_comes_from(result, tmp_path, monkeypatch):

@@ -165,8 +165,8 @@ def test_the_first_screen_answers_what_is_asked(pages):
     assert gain
     card = shown(pages["audit"].split('id="who"')[0])
     for words in (
-        "Depends on sex", f"{lose + gain} of 80 people", "people recorded as F (sex) are at a disadvantage",
-        f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% interval", "What this does not show", "What next",
+        "Depends on sex", f"{lose + gain} of 80 people", "it is to the disadvantage of people recorded as F.",
+        f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
     ):  # fmt: skip
         assert words in card, words
     assert "proved" not in shown(pages["audit"])
@@ -198,8 +198,10 @@ def test_people_are_named_by_their_line_of_the_file(tmp_path):
     for row in document["summary"]["people"]:
         assert lines[row["row"] - 1].startswith(repr(row["cells"]["skill"])[:9])
     page = render_html(document)
-    first = document["summary"]["people"][0]["row"]
-    assert f"Line {first} of " in shown(page)
+    summary = document["summary"]
+    (example,) = (row for row in summary["people"] if row["person"] == summary["example_person"])
+    assert example["direction"] == "gain"
+    assert f"Line {example['row']} of " in shown(page)
     assert "random sample of 100 of 300 rows" in shown(page)
 
 
@@ -218,7 +220,9 @@ def test_a_group_gap_of_one_group_is_not_measured():
     frame = people()
     result = default_audit(frame)
     y = (frame["skill"] > 0).astype(int)
-    evaluation = lw.evaluate(lambda table: (model(table) > 0.5).astype(int), frame, y, attributes=["sex"])
+    evaluation = lw.evaluate(
+        lambda table: (model(table) > 0.5).astype(int), frame, y, sensitive_features=["sex"]
+    )
     found = comparison_document(Comparison.of({"m": (evaluation, result)}))
     assert "not measured" not in shown(render_html(found))
     gaps = found["entries"][0]["audit"]["evaluation"]["gaps"][0]
@@ -277,7 +281,7 @@ def test_german_pages_are_german():
         "Wie sicher",
         "Was das nicht zeigt",
         "Was nun",
-        "im Nachteil",
+        "zum Nachteil von Personen",
         Texts("de")("page.sign.signature"),
     ):
         assert words in text

@@ -29,7 +29,8 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
     ``badge`` (kind, title), ``sentence``, ``sure``, ``limit`` (limit, passed, sentence), ``scope`` (people, supplied,
     sampled, favourable, guessed, sentences), ``changed`` (count, people, share, low, high), ``effects`` (attribute,
     recorded, instead, people, lose, gain, single), ``outcomes`` (everybody recorded alike), ``group_rates``, ``people``
-    (where, direction, decision, instead, cells, change), ``directions`` (lose, gain, other) and ``example``.
+    (where, direction, decision, instead, cells, change), ``directions`` (lose, gain, other), ``example`` and
+    ``example_person``.
     """
     names, found, only = labels or {}, result.headline, result.sensitive
     listed, example = result.listed, example_person(result)
@@ -54,6 +55,7 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
         "listed": len(listed),
         "directions": _directions(result),
         "example": None if example is None else example_words(result, example, names),
+        "example_person": None if example is None else example.person,
         "text": " ".join(sentences),
         "sentences": sentences,
         "reach": None if reach is None else {"text": reach, "moves": moves},
@@ -151,12 +153,12 @@ def _person(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) 
 def _of_both_kinds(result: AuditResult) -> list[ChangedPerson]:
     """The first people of the list: as many of each direction as there is room for."""
     listed, kinds = result.listed, [result.direction(one) for one in result.listed]
-    room = MAX_LISTED
-    kept: set[str] = set()
+    example, room = example_person(result), MAX_LISTED
+    kept = set() if example is None else {example.person}
     for left, kind in enumerate(sorted(set(kinds), key=kinds.count)):
         taken = min(kinds.count(kind), room // (len(set(kinds)) - left))
         mine = [one.person for one, its in zip(listed, kinds, strict=True) if its == kind]
-        kept |= set(mine[:taken])
+        kept |= set(sorted(mine, key=lambda person: person not in kept)[:taken])
         room -= taken
     return [one for one in listed if one.person in kept]
 
@@ -193,10 +195,23 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
 
 
 def example_person(result: AuditResult) -> ChangedPerson | None:
-    """Return somebody who does not get the favourable decision and would gain it; else the first who is listed."""
-    numbers = result.sensitive is not None and result.sensitive.shift is not None
-    gaining = (one for one in result.listed if not numbers and result.direction(one) == "gain")
-    return next(gaining, result.listed[0] if result.listed else None)
+    """Return somebody who does not get the favourable decision and would gain it; else the first who is listed.
+
+    If there is a choice, by an exchange that more people gain from than lose by.
+    """
+    listed, table = result.listed, result.effects
+    gaining = [one for one in listed if result.direction(one) == "gain"]
+    if table is None or "gain" not in table or result.favourable is None or not gaining:
+        return listed[0] if listed else None
+    rows = table.loc[table["gain"] > table["lose"], ["attribute", "recorded", "instead"]].to_numpy().tolist()
+    mostly = {tuple(map(str, row)) for row in rows}
+    fits = (
+        one
+        for one in gaining
+        for name, value in one.twin.items()
+        if (name, str(one.cells[name]), str(value)) in mostly
+    )
+    return next(fits, gaining[0])
 
 
 def example_words(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) -> Message:

@@ -175,7 +175,9 @@ class _AuditParts:
             against = sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
             mostly = "_mostly" if against else mostly
             said = {"attribute": attribute, "value": str(value), "to": to, "against": against}
-            found.append(self.texts("page.effects.value", **said) if against or len(listed) > 1 else str(value))
+            found.append(
+                self.texts("page.effects.value", **said) if against or len(listed) > 1 else str(value)
+            )
         return [self.texts(f"page.effects.disadvantage{mostly}", listed=found)] if found else []
 
     def _directed(self) -> list[dict[str, Any]]:
@@ -196,9 +198,9 @@ class _AuditParts:
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
             return None
-        rows = self.summary["people"]
-        gaining = (row for row in rows if not self.numbers and row["direction"] == "gain")
-        one = next(gaining, rows[0])
+        rows, chosen = self.summary["people"], self.summary["example_person"]
+        # A page that would grow too large lists fewer people.
+        one = next((row for row in rows if row["person"] == chosen), rows[0])
         rest = [name for name in one["cells"] if name not in one["change"]]
         rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
         said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
@@ -319,7 +321,11 @@ class _AuditParts:
             if self.favourable is None and not self.numbers:
                 steps.append(texts("page.next.favourable"))
             gain = (self.summary["directions"] or {}).get("gain")
-            review = texts("page.next.review", n=gain, columns=columns) if gain else texts("page.next.review_listed")
+            review = (
+                texts("page.next.review", n=gain, columns=columns)
+                if gain
+                else texts("page.next.review_listed")
+            )
             decide = texts("page.next.decide", columns=columns)
             return [*steps, f"{review} {decide}", texts("page.next.mend")]
         proxies = texts("page.next.proxies", columns=columns)

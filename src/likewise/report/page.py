@@ -215,7 +215,7 @@ def _sign_off(texts: Texts) -> str:
     lines = "".join(
         f"<li>{escape(texts(f'page.sign.{name}'))}</li>" for name in ("name", "role", "date", "signature")
     )
-    told = f'<h2>{escape(texts("page.sign.title"))}</h2><p>{escape(texts("page.sign.confirms"))}</p>'
+    told = f"<h2>{escape(texts('page.sign.title'))}</h2><p>{escape(texts('page.sign.confirms'))}</p>"
     return f'<section class="card sign-off print-only">{told}<ul>{lines}</ul></section>'
 
 

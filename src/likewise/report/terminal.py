@@ -92,18 +92,20 @@ def print_audit(
     >>> print_audit(lw.audit(score, table, sensitive_features=["sex"]))
     All 4 people of the table. Favourable decision: 1 (guessed from its name).
     <BLANKLINE>
-                                                 lose │ gain the favourable decision
-      sex: F → M                                    0 │████████████ 1
+                        get it now, would lose it │ do not get it now, would gain it
+      sex: F → M                                0 │████████ 1
     <BLANKLINE>
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
-    For example the row with index 0 (skill 0, sex F) gets “0”; the same person with
-    sex M gets “1”.
-    Exact for these 4 people: every value that can exist was tried; among people
-    like them 0.6% to 80.6% (95% interval).
+    For example row 1 of the table, counted from 1 (skill 0, sex F) gets “0”; the
+    same person with sex M would get “1”.
+    Exact for these 4 people: every value of sex found in the table or declared (F,
+    M) was tried. If they are a random sample of a larger group, the share of
+    changed decisions in that group is 0.6% to 80.6% (95% confidence interval).
     <BLANKLINE>
-    Depends on sex: 1 of 4 people (25.0%) would get another decision if only sex
-    were recorded differently: being recorded as M instead of F would give 1 person
-    the favourable decision and cost it 0.
+    Depends on sex: 1 of 4 people (25.0%) would get another decision if only the
+    entry for sex were different: of 2 recorded as F, 1 would gain and 0 would lose
+    the favourable decision if recorded as M; of 2 recorded as M, 0 would gain and 0
+    would lose it if recorded as F.
     """
     out = open_console(console)
     if full:
@@ -150,7 +152,7 @@ def audit_lines(
     top += [line for note in notes[:2] for line in wrapped(note, most=2)]
     if not result.answered:
         return [*top, ""], verdict
-    sure, one = wrapped(found.sure, most=3), example_person(result)
+    sure, one = wrapped(found.sure, most=4), example_person(result)
     example = [] if one is None else wrapped(example_words(result, one, names), most=3)
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
     bars = _bars(result, say, width)

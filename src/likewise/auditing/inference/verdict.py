@@ -267,7 +267,10 @@ def _changed_words(result: AuditResult) -> Message:
         return Message("headline.both", count=said, effect=nobody)
     first = moved.iloc[0]
     there, back = (table["recorded"] == first["instead"], table["instead"] == first["recorded"])
-    rows = [first, *(row for _, row in table[(table["attribute"] == first["attribute"]) & there & back].iterrows())]
+    rows = [
+        first,
+        *(row for _, row in table[(table["attribute"] == first["attribute"]) & there & back].iterrows()),
+    ]
     rows.sort(key=lambda row: row["lose"] - row["gain"])
     effect = exchange_words(rows)
     if sum(row["lose"] + row["gain"] for row in rows) == found.count:
@@ -284,7 +287,9 @@ def exchange_words(rows: Sequence[Any]) -> Message:
         if said is not None:
             said = Message("headline.exchange_back", first=said, **values)
         else:
-            said = Message("headline.exchange_any" if row["recorded"] == ANY else "headline.exchange", **values)
+            said = Message(
+                "headline.exchange_any" if row["recorded"] == ANY else "headline.exchange", **values
+            )
     assert said is not None
     return said
 
