@@ -172,6 +172,28 @@ def test_the_first_screen_answers_what_is_asked(pages):
     assert "proved" not in shown(pages["audit"])
 
 
+def test_both_kinds_of_changed_people_are_counted_and_listed():
+    frame = people(3000)
+    summary = audit_document(default_audit(frame))["summary"]
+    kinds = [row["direction"] for row in summary["people"]]
+    now, other = (model(frame) > 0.5), model(frame.assign(sex=frame["sex"].map({"F": "M", "M": "F"}))) > 0.5
+    lose, gain = int((now & ~other).sum()), int((~now & other).sum())
+    assert summary["directions"] == {"lose": lose, "gain": gain, "other": 0}
+    assert lose > 100
+    assert gain > 100
+    assert (kinds.count("lose"), kinds.count("gain"), len(kinds)) == (100, 100, 200)
+    assert kinds == sorted(kinds, key="lose gain".index)
+    text = shown(render_html(audit_document(default_audit(frame))))
+    assert (
+        f"{lose} who get “1” now and would lose it and {gain} who do not get it now and would gain it" in text
+    )
+    (example,) = (row for row in summary["people"] if row["person"] == summary["example_person"])
+    assert example["direction"] == "gain"
+    # A plain index counts from 0; a reader counts rows from 1.
+    assert f"Row {example['row'] + 1} of the table, counted from 1" in text
+    assert frame["skill"][example["row"]] == pytest.approx(example["cells"]["skill"])
+
+
 def test_numbers_are_shown_as_they_are_recorded():
     frame = people().assign(lvr=0.9043478261)
     page = render_html(audit_document(default_audit(frame)))
