@@ -555,7 +555,7 @@ def test_the_tolerance_of_the_command_line(tmp_path):
          "--eps", "0", "--set", "tolerance=1000", "--trust", "process"],
     )  # fmt: skip
     assert found.exit_code == 0, found.output
-    assert "would be predicted more than 1000 apart if only sex were recorded differently" in " ".join(
+    assert "would be predicted more than 1000 apart if only the entry for sex were different" in " ".join(
         found.output.split()
     )
 

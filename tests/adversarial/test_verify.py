@@ -335,7 +335,9 @@ def models_that_take_gaps(frame, y):
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     hot = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
     steps = make_column_transformer((codes, words), ("passthrough", numbers))
-    filled = make_column_transformer((hot, words), (make_pipeline(SimpleImputer(), StandardScaler()), numbers))
+    filled = make_column_transformer(
+        (hot, words), (make_pipeline(SimpleImputer(), StandardScaler()), numbers)
+    )
     yield make_pipeline(steps, DecisionTreeClassifier(max_depth=4, random_state=0)).fit(frame, y)
     yield make_pipeline(steps, HistGradientBoostingClassifier(max_iter=15, min_samples_leaf=5)).fit(frame, y)
     yield make_pipeline(filled, LogisticRegression()).fit(frame, y)
@@ -358,7 +360,9 @@ def test_examples_are_people_of_the_users_table_whatever_is_missing(seed):
             own, shown = frame.loc[row], pair.iloc[0]
             # The person's own cells; those that were filled for the model are shown as it got them.
             assert all(shown[name] == own[name] or pd.isna(own[name]) for name in frame)
-            assert (pair.iloc[0][["age", "job", "pay"]].dropna() == pair.iloc[1][["age", "job", "pay"]].dropna()).all()
+            assert (
+                pair.iloc[0][["age", "job", "pay"]].dropna() == pair.iloc[1][["age", "job", "pay"]].dropna()
+            ).all()
             both = pair[list(frame)].astype(frame.dtypes)
             assert np.asarray(decide(both)).astype(int).tolist() == pair["decision"].tolist()
             assert shown["decision"] != pair.iloc[1]["decision"]

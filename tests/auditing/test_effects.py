@@ -159,7 +159,7 @@ def test_more_than_two_classes_without_a_favourable_one_say_who_changes_and_not_
     assert result.favourable is None
     assert result.effects["lose"].isna().all()
     assert result.effects["gain"].isna().all()
-    assert "Name the favourable outcome to see who would lose" in result.headline.sentence
+    assert "Name the favourable decision to see who would lose" in result.headline.sentence
     assert "The favourable decision is not known: name one of 0, 1 or 2." in " ".join(str(result).split())
     jsonschema.Draft202012Validator(json_schema("audit")).validate(audit_document(result))
     with pytest.raises(lw.LikewiseError, match="favourable"):
@@ -283,7 +283,7 @@ def test_regressions_speak_of_the_target_and_count_only_with_a_tolerance():
     }
     assert plain.sensitive.shift == pytest.approx((1.0, 1.0))
     assert plain.headline.sentence.startswith(
-        "If only sex were recorded differently, the predicted skill would change by up to 1.000 on average over 80 people"
+        "If only the entry for sex were different, the predicted skill would change by up to 1.000 on average over 80 people"
     )
     assert lw.audit(pay, X, X["skill"], sensitive_features=["sex"], tolerance=0.5).changed.count == 80
 

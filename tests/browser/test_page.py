@@ -67,7 +67,7 @@ def test_people_who_would_lose_come_first_ten_at_a_time(audit_page, samples):
     listed = audit_document(samples.adult_result()[1])["summary"]["people"]
     found = rows(audit_page)
     assert len(found) == 10
-    assert [row[1] for row in found] == ["would lose"] * 10
+    assert [row[1] for row in found] == ["gets it now, would lose it"] * 10
     assert {row["direction"] for row in listed[:10]} == {"lose"}
     assert count(audit_page) == len(listed)
     audit_page.all(f"{PEOPLE} .tools button")[1].click()
@@ -89,7 +89,7 @@ def test_people_are_searched_and_filtered(audit_page, samples):
         f"{PEOPLE} select",
     )
     assert count(audit_page) == sum(row["direction"] == "gain" for row in listed)
-    assert {row[1] for row in rows(audit_page)} == {"would gain"}
+    assert {row[1] for row in rows(audit_page)} == {"does not get it now, would gain it"}
 
 
 def test_a_default_audit_is_four_screens_at_most_and_its_annex_is_folded(audit_page):

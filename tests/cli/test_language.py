@@ -15,7 +15,7 @@ def test_a_german_page_and_where_it_comes_from(run, table, model, tmp_path, monk
     assert '<html lang="de"' in page
     assert "Hängt von sex ab" in page
     document = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
-    assert "if only sex were recorded differently" in document["summary"]["text"]
+    assert "if only the entry for sex were different" in document["summary"]["text"]
     known = document["provenance"]
     assert known["made"] == "2023-11-14T22:13:20Z"
     assert known["tables"] == [{"name": table.name, "sha256": hash_of(table)}]

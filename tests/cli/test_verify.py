@@ -51,6 +51,9 @@ def test_delta_decides_the_exit_code(run, blunt, table, model):
     tree, numbers = blunt
     unfair = run("verify", tree, numbers, *SEX, "--delta", "0.1", "--quiet")
     assert (unfair.code, unfair.out) == (1, "")
+    assert unfair.err.startswith(
+        "64.516% of all people who could exist are shown to flip, more than --delta 0.1"
+    )
     assert "are shown to flip" in unfair.err
     fair = run("verify", tree, numbers, *SEX, "--delta", "0.9", "--quiet")
     assert (fair.code, fair.out, fair.err) == (0, "", "")

@@ -25,7 +25,7 @@ SOURCE = Path(lw.__file__).parent
 MADE = (
     "page.status.", "page.terms.", "improve.terms.", "page.provenance.", "page.brackets.name_", "page.title.",
     "page.first.", "page.sign.", "page.rates.", "page.people.l", "page.people.gain", "page.people.other", "page.people.title",
-    "page.effects.l", "page.effects.gain", "page.effects.higher", "page.compared.lose", "page.compared.gain",
+    "page.effects.l", "page.effects.gain", "page.effects.higher", "page.effects.disadvantage", "page.people.count_", "page.computed.decisions", "page.computed.predictions", "page.compared.lose", "page.compared.gain",
     "badge.", "verified.sentence.", "verified.head.", "headline.", "counted.", "effect.",
     "setting.", "setting_value.", "measure.", "clock.", "search.",
     "interval.about_", "assumption.domain_of_",

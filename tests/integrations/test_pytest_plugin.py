@@ -85,7 +85,9 @@ def test_an_unfair_model_fails_in_words_and_a_repaired_one_passes(outcome):
         assert f"FAILED test_models.py::{name}" in out
     assert "AssertionError: Above the limit: " in out
     assert "would get another decision" in out
-    assert re.search(r"For example the row with index \d+ \(skill [-−.\d]+, sex [FM]\) gets", out)
+    assert re.search(
+        r"For example row \d+ of the table, counted from 1 \(skill [-−.\d]+, sex [FM]\) gets", out
+    )
     # The reader sees the test, not the inside of the audit.
     assert "fair_assertion.py" not in out
     # The numbers of a model that passed are kept where CI systems look.

@@ -144,7 +144,7 @@ def test_nobody_and_numbers_and_no_sensitive_columns(samples):
         metric=lw.ExpertSubspace(["sex"]).fit(people).metric_, eps=0.0, loss="squared",
     )  # fmt: skip
     assert first_words(number)[0].startswith(
-        "If only sex were recorded differently, the prediction would change by"
+        "If only the entry for sex were different, the prediction would change by"
     )
     bare = dataclasses.replace(samples.adult_result()[1], sensitive=None)
     assert "a counterpart whom the metric calls equal" in first_words(bare)[0]
@@ -185,7 +185,7 @@ def test_a_saved_result_says_the_same_in_german(result, tmp_path):
     for line in (*result.assumptions, *first_words(result, LABELS)):
         assert line.written("de") != line
     visible = page[: page.index('<script type="application/json"')]
-    assert "bekämen eine andere Entscheidung, wäre nur sex oder race anders erfasst" in visible
+    assert "bekämen eine andere Entscheidung, wenn nur der Eintrag zu sex oder race anders wäre" in visible
 
 
 def test_where_it_comes_from(result, tmp_path, monkeypatch):

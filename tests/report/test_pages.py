@@ -161,11 +161,33 @@ def test_the_first_screen_answers_what_is_asked(pages):
     assert gain
     card = shown(pages["audit"].split('id="who"')[0])
     for words in (
-        "Depends on sex", f"{lose + gain} of 80 people", "people recorded as F (sex) are at a disadvantage",
-        f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% interval", "What this does not show", "What next",
+        "Depends on sex", f"{lose + gain} of 80 people", "it is to the disadvantage of people recorded as F.",
+        f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
     ):  # fmt: skip
         assert words in card, words
     assert "proved" not in shown(pages["audit"])
+
+
+def test_both_kinds_of_changed_people_are_counted_and_listed():
+    frame = people(3000)
+    summary = audit_document(default_audit(frame))["summary"]
+    kinds = [row["direction"] for row in summary["people"]]
+    now, other = (model(frame) > 0.5), model(frame.assign(sex=frame["sex"].map({"F": "M", "M": "F"}))) > 0.5
+    lose, gain = int((now & ~other).sum()), int((~now & other).sum())
+    assert summary["directions"] == {"lose": lose, "gain": gain, "other": 0}
+    assert lose > 100
+    assert gain > 100
+    assert (kinds.count("lose"), kinds.count("gain"), len(kinds)) == (100, 100, 200)
+    assert kinds == sorted(kinds, key="lose gain".index)
+    text = shown(render_html(audit_document(default_audit(frame))))
+    assert (
+        f"{lose} who get “1” now and would lose it and {gain} who do not get it now and would gain it" in text
+    )
+    (example,) = (row for row in summary["people"] if row["person"] == summary["example_person"])
+    assert example["direction"] == "gain"
+    # A plain index counts from 0; a reader counts rows from 1.
+    assert f"Row {example['row'] + 1} of the table, counted from 1" in text
+    assert frame["skill"][example["row"]] == pytest.approx(example["cells"]["skill"])
 
 
 def test_numbers_are_shown_as_they_are_recorded():
@@ -194,8 +216,10 @@ def test_people_are_named_by_their_line_of_the_file(tmp_path):
     for row in document["summary"]["people"]:
         assert lines[row["row"] - 1].startswith(repr(row["cells"]["skill"])[:9])
     page = render_html(document)
-    first = document["summary"]["people"][0]["row"]
-    assert f"Line {first} of " in shown(page)
+    summary = document["summary"]
+    (example,) = (row for row in summary["people"] if row["person"] == summary["example_person"])
+    assert example["direction"] == "gain"
+    assert f"Line {example['row']} of " in shown(page)
     assert "random sample of 100 of 300 rows" in shown(page)
 
 
@@ -214,7 +238,9 @@ def test_a_group_gap_of_one_group_is_not_measured():
     frame = people()
     result = default_audit(frame)
     y = (frame["skill"] > 0).astype(int)
-    evaluation = lw.evaluate(lambda table: (model(table) > 0.5).astype(int), frame, y, sensitive_features=["sex"])
+    evaluation = lw.evaluate(
+        lambda table: (model(table) > 0.5).astype(int), frame, y, sensitive_features=["sex"]
+    )
     found = comparison_document(Comparison.of({"m": (evaluation, result)}))
     assert "not measured" not in shown(render_html(found))
     gaps = found["entries"][0]["audit"]["evaluation"]["gaps"][0]
@@ -273,7 +299,7 @@ def test_german_pages_are_german():
         "Wie sicher",
         "Was das nicht zeigt",
         "Was nun",
-        "im Nachteil",
+        "zum Nachteil von Personen",
         Texts("de")("page.sign.signature"),
     ):
         assert words in text

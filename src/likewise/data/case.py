@@ -34,8 +34,8 @@ WIDEST_AUDIT = 4000
 MOST_CELLS = 2**27
 
 # How the places of people in the user's table are counted: lines of a text file from 1, with its header; rows from 1,
-# without it; labels of a frame's index.
-Counted: TypeAlias = Literal["line", "row", "index"]
+# without it; labels of a frame's index, and if these only count from 0: positions, said as rows from 1.
+Counted: TypeAlias = Literal["line", "row", "position", "index"]
 
 
 @dataclass(frozen=True)
@@ -234,6 +234,7 @@ def take_people(
         tuple(said),
         index.to_numpy()[features.index.to_numpy()],
         positions=features.index.to_numpy(),
+        counted="position" if index.equals(pd.RangeIndex(len(index))) else "index",
         supplied=len(index),
         sampled=sampled,
     )

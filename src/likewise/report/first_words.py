@@ -29,10 +29,11 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
     ``badge`` (kind, title), ``sentence``, ``sure``, ``limit`` (limit, passed, sentence), ``scope`` (people, supplied,
     sampled, favourable, guessed, sentences), ``changed`` (count, people, share, low, high), ``effects`` (attribute,
     recorded, instead, people, lose, gain, single), ``outcomes`` (everybody recorded alike), ``group_rates``, ``people``
-    (where, direction, decision, instead, cells, change), ``example`` and ``findings``.
+    (where, direction, decision, instead, cells, change), ``directions`` (lose, gain, other), ``example`` and
+    ``example_person``.
     """
     names, found, only = labels or {}, result.headline, result.sensitive
-    listed = result.listed
+    listed, example = result.listed, example_person(result)
     reach, moves = reach_words(result)
     sentences = first_words(result, labels)
     return {
@@ -50,9 +51,11 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
         "effects": _effects(result),
         "outcomes": _outcomes(result),
         "group_rates": _records(result.group_rates),
-        "people": [_person(result, one, names) for one in listed[:MAX_LISTED]],
+        "people": [_person(result, one, names) for one in _of_both_kinds(result)],
         "listed": len(listed),
-        "example": None if not listed else example_words(result, listed[0], names),
+        "directions": _directions(result),
+        "example": None if example is None else example_words(result, example, names),
+        "example_person": None if example is None else example.person,
         "text": " ".join(sentences),
         "sentences": sentences,
         "reach": None if reach is None else {"text": reach, "moves": moves},
@@ -147,6 +150,33 @@ def _person(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) 
     }
 
 
+def _of_both_kinds(result: AuditResult) -> list[ChangedPerson]:
+    """The first people of the list: as many of each direction as there is room for."""
+    listed, kinds = result.listed, [result.direction(one) for one in result.listed]
+    example, room = example_person(result), MAX_LISTED
+    kept = set() if example is None else {example.person}
+    for left, kind in enumerate(sorted(set(kinds), key=kinds.count)):
+        taken = min(kinds.count(kind), room // (len(set(kinds)) - left))
+        mine = [one.person for one, its in zip(listed, kinds, strict=True) if its == kind]
+        kept |= set(sorted(mine, key=lambda person: person not in kept)[:taken])
+        room -= taken
+    return [one for one in listed if one.person in kept]
+
+
+def _directions(result: AuditResult) -> dict[str, int] | None:
+    """How many people would lose and gain the favourable decision; None if it is not known, or numbers are predicted.
+
+    With more than two decisions people who would gain are told from others by the list, of at most 500 for each decision.
+    """
+    only, changed = result.sensitive, result.changed
+    if only is None or changed is None or only.shift is not None or result.favourable is None:
+        return None
+    first = [group for group in only.groups if group.column == only.attributes[0]]
+    lose = sum(group.changed for group in first if group.decision == result.favourable)
+    other = sum(result.direction(one) == "other" for one in result.listed)
+    return {"lose": lose, "gain": changed.count - lose - other, "other": other}
+
+
 def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return what has to be known before any number as plain values."""
     return [plain_fields(finding) | {"blocks": finding.blocks} for finding in findings]
@@ -159,9 +189,30 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
     if not result.answered:
         return [finding.sentence for finding in result.findings]
     said.append(first)
-    if result.listed:
-        said.append(example_words(result, result.listed[0], labels or {}))
+    example = example_person(result)
+    if example is not None:
+        said.append(example_words(result, example, labels or {}))
     return said
+
+
+def example_person(result: AuditResult) -> ChangedPerson | None:
+    """Return somebody who does not get the favourable decision and would gain it; else the first who is listed.
+
+    If there is a choice, by an exchange that more people gain from than lose by.
+    """
+    listed, table = result.listed, result.effects
+    gaining = [one for one in listed if result.direction(one) == "gain"]
+    if table is None or "gain" not in table or result.favourable is None or not gaining:
+        return listed[0] if listed else None
+    rows = table.loc[table["gain"] > table["lose"], ["attribute", "recorded", "instead"]].to_numpy().tolist()
+    mostly = {tuple(map(str, row)) for row in rows}
+    fits = (
+        one
+        for one in gaining
+        for name, value in one.twin.items()
+        if (name, str(one.cells[name]), str(value)) in mostly
+    )
+    return next(fits, gaining[0])
 
 
 def example_words(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) -> Message:

@@ -158,19 +158,27 @@ class _AuditParts:
         }
 
     def _disadvantage(self) -> list[str]:
-        """Name the recorded value of each attribute that is at a disadvantage on balance, if there is one."""
-        found = []
-        for attribute, rows in by_attribute(self._directed()):
+        """Name the recorded value of each attribute that is at a disadvantage, and the cases for and against it."""
+        found, mostly, listed = [], "", [] if self.numbers else by_attribute(self._directed())
+        for attribute, rows in listed:
             balance: dict[Any, int] = {}
             for row in rows:
-                # Who would lose by another record has the better one.
+                # Who would lose by another entry has the better one.
                 net = row["lose"] - row["gain"]
                 balance[row["recorded"]] = balance.get(row["recorded"], 0) - net
                 balance[row["instead"]] = balance.get(row["instead"], 0) + net
             value = max(balance, key=lambda one: balance[one])
-            if balance[value] > 0 and not str(row["instead"]).startswith("any "):
-                found.append(self.texts("page.effects.value", attribute=attribute, value=str(value)))
-        return [self.texts("page.effects.disadvantage", listed=found)] if found else []
+            if balance[value] <= 0 or str(row["instead"]).startswith("any "):
+                continue
+            own, other = ([row for row in rows if row[side] == value] for side in ("recorded", "instead"))
+            to = sum(row["gain"] for row in own) + sum(row["lose"] for row in other)
+            against = sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
+            mostly = "_mostly" if against else mostly
+            said = {"attribute": attribute, "value": str(value), "to": to, "against": against}
+            found.append(
+                self.texts("page.effects.value", **said) if against or len(listed) > 1 else str(value)
+            )
+        return [self.texts(f"page.effects.disadvantage{mostly}", listed=found)] if found else []
 
     def _directed(self) -> list[dict[str, Any]]:
         """The effects of one attribute at a time, with losses and gains; of predicted numbers lower and higher ones."""
@@ -190,7 +198,9 @@ class _AuditParts:
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
             return None
-        one = self.summary["people"][0]
+        rows, chosen = self.summary["people"], self.summary["example_person"]
+        # A page that would grow too large lists fewer people.
+        one = next((row for row in rows if row["person"] == chosen), rows[0])
         rest = [name for name in one["cells"] if name not in one["change"]]
         rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
         said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
@@ -206,6 +216,8 @@ class _AuditParts:
 
     def _row(self, one: Mapping[str, Any]) -> str:
         """Where a person is in the user's table; by number, counted from 0, if that is not known."""
+        if one["row"] is not None and self.summary["scope"]["counted"] == "position":
+            return cell_words(self.texts, one["row"] + 1)
         return cell_words(self.texts, one["person"] if one["row"] is None else one["row"])
 
     def _outcome(self, value: Any) -> str:
@@ -264,8 +276,17 @@ class _AuditParts:
         changed = self.summary["changed"]
         total = len(rows) if changed is None else changed["count"]
         counted = self.said(self.summary["scope"]["counted_words"])
-        total = max(total, len(rows))
-        lede = texts(f"page.people.lede{side}", listed=len(rows), total=total, counted=counted)
+        said: dict[str, Any] = {"listed": len(rows), "total": max(total, len(rows)), "counted": counted}
+        kinds = self.summary["directions"]
+        if kinds is not None:
+            said["kinds"] = [
+                texts(f"page.people.count_{kind}", n=n, favourable=self.favourable)
+                for kind, n in kinds.items()
+                if n or kind != "other"
+            ]
+        lede = texts(f"page.people.lede{side or ('' if kinds else '_plain')}", **said)
+        if len(self.columns) > 1 and not side:
+            lede += " " + texts("page.people.fewest")
         return {
             "title": texts(f"page.people.title{side}"),
             "rows": [
@@ -299,12 +320,18 @@ class _AuditParts:
         if kind == "depends":
             if self.favourable is None and not self.numbers:
                 steps.append(texts("page.next.favourable"))
-            return [
-                *steps,
-                texts("page.next.review", columns=columns),
-                texts("page.next.mend", columns=columns),
-            ]
-        return [texts("page.next.proxies", columns=columns), texts("page.next.repeat")]
+            gain = (self.summary["directions"] or {}).get("gain")
+            review = (
+                texts("page.next.review", n=gain, columns=columns)
+                if gain
+                else texts("page.next.review_listed")
+            )
+            decide = texts("page.next.decide", columns=columns)
+            return [*steps, f"{review} {decide}", texts("page.next.mend")]
+        proxies = texts("page.next.proxies", columns=columns)
+        if any(row.get("rate") is not None for row in self.summary["group_rates"] or ()):
+            proxies += " " + texts("page.next.rates")
+        return [proxies, texts("page.next.repeat")]
 
     def scope(self) -> list[tuple[str, str]]:
         """Who and what the page is about."""
@@ -321,7 +348,7 @@ class _AuditParts:
         return found
 
     def sections(self, level: int = 2, explore: Mapping[str, Any] | None = None) -> list[str]:
-        """Who gains and loses, the people, trying one, realistic counterparts."""
+        """Results by group, the people, trying one, realistic counterparts."""
         view, macros = self.view(), self.macros
         if not self.answered:
             return []
@@ -334,12 +361,16 @@ class _AuditParts:
 
     def annex(self, level: int = 3) -> list[str]:
         """What was asked for besides, and how everything was computed."""
-        document, macros, words = (
-            self.document,
-            self.macros,
-            ["counterpart", "favourable", "exact", "interval"],
-        )
+        document, macros, summary = self.document, self.macros, self.summary
+        rates = summary["group_rates"] or ()
+        words = ["entry"] if self.columns else []
+        words += [] if self.favourable is None or self.numbers else ["favourable"]
+        words += ["exact"] if self.columns else []
+        words += [] if summary["changed"] is None else ["interval"]
+        words += ["ratio"] if any(row.get("impact_ratio") is not None for row in rates) else []
         parts = []
+        if document["asked"]["metric"] or document.get("twins"):
+            words.append("counterpart")
         if document["asked"]["metric"]:
             parts.append(macros.apart(document, self.id, level))
             words += ["metric", "loss", "bound"]

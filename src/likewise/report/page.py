@@ -215,7 +215,8 @@ def _sign_off(texts: Texts) -> str:
     lines = "".join(
         f"<li>{escape(texts(f'page.sign.{name}'))}</li>" for name in ("name", "role", "date", "signature")
     )
-    return f'<section class="card sign-off print-only"><h2>{escape(texts("page.sign.title"))}</h2><ul>{lines}</ul></section>'
+    told = f"<h2>{escape(texts('page.sign.title'))}</h2><p>{escape(texts('page.sign.confirms'))}</p>"
+    return f'<section class="card sign-off print-only">{told}<ul>{lines}</ul></section>'
 
 
 @cache

@@ -24,7 +24,7 @@ from likewise.core.text import interval_ends, short_number
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import number_rows, numbers_document
-from likewise.report.first_words import example_words, favourable_words, reach_words
+from likewise.report.first_words import example_person, example_words, favourable_words, reach_words
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.study import TwinStudy
@@ -45,7 +45,7 @@ _COLOURS: dict[Badge, str] = {
     "unanswered": "#8a6100",
 }
 # Lines and columns of an audit in short, signs of a bar to either side, and effects that are shown.
-_LINES, _WIDTH, _BAR, _EFFECTS = 20, 80, 12, 6
+_LINES, _WIDTH, _BAR, _EFFECTS = 20, 80, 8, 6
 # Columns of a drawn bracket.
 _SCALE = 24
 _GOOD_WHEN_SMALL = ("gap", "Gap")
@@ -92,18 +92,20 @@ def print_audit(
     >>> print_audit(lw.audit(score, table, sensitive_features=["sex"]))
     All 4 people of the table. Favourable decision: 1 (guessed from its name).
     <BLANKLINE>
-                                                 lose │ gain the favourable decision
-      sex: F → M                                    0 │████████████ 1
+                        get it now, would lose it │ do not get it now, would gain it
+      sex: F → M                                0 │████████ 1
     <BLANKLINE>
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
-    For example the row with index 0 (skill 0, sex F) gets “0”; the same person with
-    sex M gets “1”.
-    Exact for these 4 people: every value that occurs in this table or is declared
-    was tried; among people like them 0.6% to 80.6% (95% interval).
+    For example row 1 of the table, counted from 1 (skill 0, sex F) gets “0”; the
+    same person with sex M would get “1”.
+    Exact for these 4 people: every value of sex found in the table or declared (F,
+    M) was tried. If they are a random sample of a larger group, the share of
+    changed decisions in that group is 0.6% to 80.6% (95% confidence interval).
     <BLANKLINE>
-    Depends on sex: 1 of 4 people (25.0%) would get another decision if only sex
-    were recorded differently: being recorded as M instead of F would give 1 person
-    the favourable decision and cost it 0.
+    Depends on sex: 1 of 4 people (25.0%) would get another decision if only the
+    entry for sex were different: of 2 recorded as F, 1 would gain and 0 would lose
+    the favourable decision if recorded as M; of 2 recorded as M, 0 would gain and 0
+    would lose it if recorded as F.
     """
     out = open_console(console)
     if full:
@@ -142,20 +144,16 @@ def audit_lines(
         lines = textwrap.wrap(text, width, break_on_hyphens=False)
         return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: width - 2] + " …"]
 
-    verdict = wrapped(Message("first.titled", title=found.title, sentence=found.sentence), most=5)
+    verdict = wrapped(Message("first.titled", title=found.title, sentence=found.sentence), most=6)
     if found.limit is not None:
-        verdict += wrapped(found.limit.sentence, most=3)
-    notes = [
-        finding.sentence
-        for finding in result.findings
-        if not finding.blocks and finding.sentence != found.sentence
-    ]
+        verdict += wrapped(found.limit.sentence, most=2)
+    notes = _notes(result)
     top = wrapped(result.scope.words(), favourable_words(result, names), most=2)
     top += [line for note in notes[:2] for line in wrapped(note, most=2)]
     if not result.answered:
         return [*top, ""], verdict
-    sure = wrapped(found.sure, most=3)
-    example = wrapped(example_words(result, result.listed[0], names), most=3) if result.listed else []
+    sure, one = wrapped(found.sure, most=4), example_person(result)
+    example = [] if one is None else wrapped(example_words(result, one, names), most=3)
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
     bars = _bars(result, say, width)
     room = _LINES - len(top) - len(sure) - len(verdict) - 3
@@ -164,6 +162,16 @@ def audit_lines(
         del part[room if room >= least else 0 :]
         room -= len(part)
     return [*top, "", *bars, *([""] if bars else []), *rates, *example, *sure, ""], verdict
+
+
+def _notes(result: AuditResult) -> list[str]:
+    """What has to be known before any number, if the verdict does not say it already."""
+    told = "unread" if result.headline.badge == "not_read" else None
+    return [
+        finding.sentence
+        for finding in result.findings
+        if finding.kind != told and not (finding.blocks and not result.answered)
+    ]
 
 
 def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
@@ -182,7 +190,7 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
     # A count of up to seven signs beside a bar.
     side, heads = _BAR + 8, (say(f"effect.{left}"), say(f"effect.{right}"))
     room = width - 3 - side - max(side + (20 if numbers else 0), len(heads[1]) + 1)
-    lines = [f"  {' ' * room}{heads[0].rjust(side - 1)} │ {heads[1]}"]
+    lines = [f"  {heads[0].rjust(room + side - 1)} │ {heads[1]}"]
     for _, row in shown.iterrows():
         name = f"{row['attribute']}: {row['recorded']} → {row['instead']}"
         name = name if len(name) <= room else name[: room - 1] + "…"
@@ -222,15 +230,16 @@ def audit_html(result: AuditResult) -> str:
         f'font-weight:600">{escape(found.title)}</span>'
     )
     said = [result.scope.words() + " " + favourable_words(result, {})]
-    said += [finding.sentence for finding in result.findings if finding.sentence != found.sentence]
+    said += _notes(result)
     parts = [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in said]
     parts.append(f'<p style="margin:.3em 0 .6em">{badge} {escape(found.sentence)}</p>')
     if table is not None and result.answered and result.favourable is not None and len(table):
         parts.append(_html_bars(table.head(_EFFECTS)))
     more = [] if found.limit is None else [found.limit.sentence]
     more += [*(_rates(result, {}) if result.answered else ()), found.sure]
-    if result.answered and result.listed:
-        more.insert(0, example_words(result, result.listed[0], {}))
+    one = example_person(result)
+    if result.answered and one is not None:
+        more.insert(0, example_words(result, one, {}))
     parts += [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in more]
     return f'<div style="max-width:60em;line-height:1.45">{"".join(parts)}</div>'
 

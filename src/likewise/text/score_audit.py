@@ -303,7 +303,7 @@ class ScoreAudits:
         shown = [f"{part.name} {one.name}".strip() for part in self.parts for one in part.shifted]
         if shown:
             more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-            raise UnfairError(f"the score depends on {', '.join(shown[:3])}{more}, beyond the noise.")
+            raise UnfairError(f"The score depends on {', '.join(shown[:3])}{more}, beyond the noise.")
 
 
 def audit_scores(

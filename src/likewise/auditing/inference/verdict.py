@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from likewise.auditing.inference.certificate import UNFAIR, Bound
-from likewise.auditing.results.effects import OTHER
+from likewise.auditing.results.effects import ANOTHER, ANY, OTHER
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.messages import Message
@@ -25,6 +25,8 @@ QUANTITIES: tuple[Bracketed, ...] = ("value", "gap", "changed")
 
 # Narrower than this a bracket is one number: sums in another order, and the rounding of what costs nothing.
 _CLOSED = 1e-9
+# So many values of an attribute are named.
+_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def headline(result: AuditResult) -> Headline:
         return Headline("not_found", title, alike, _sure(result), _limit(result))
     if only.exact and not result.scope.sampled:
         title = Message("badge.independent", columns=columns)
-        sentence = Message(f"headline.independent_{read}", **said)
+        sentence = Message(f"headline.independent_{read}", values=_values(result), **said)
         return Headline("independent", title, sentence, _sure(result), _limit(result))
     sentence = Message(f"headline.not_found_{read}", **said)
     return Headline(
@@ -259,31 +261,40 @@ def _changed_words(result: AuditResult) -> Message:
     assert only is not None
     key = "headline.changed" if found.exact else "headline.changed_at_least"
     said = Message(key, n=found.count, people=found.n, share=found.share, columns=list(only.attributes))
-    effect = direction(result)
-    if effect is None:
-        return Message("headline.name_favourable", count=said)
-    return Message("headline.both", count=said, effect=effect)
-
-
-def direction(result: AuditResult) -> Message | None:
-    """Say which record costs most people the favourable decision, or gives it to most; None if nobody knows which it is."""
     table = result.effects
-    if result.favourable is None or table is None or "lose" not in table:
-        return None
+    if result.favourable is None or table is None:
+        return Message("headline.name_favourable", count=said)
     moved = table[table["lose"] + table["gain"] > 0]
     if not len(moved):
-        return Message("headline.no_favourable_change", favourable=str(result.favourable))
-    attribute, recorded, instead, _, lose, gain = moved.iloc[0].tolist()
-    costs = lose >= gain
-    said: dict[str, Any] = {
-        "n": lose if costs else gain,
-        "other": gain if costs else lose,
-        "attribute": attribute,
-    }
-    side = "costs" if costs else "gives"
-    if instead == OTHER:
-        return Message(f"headline.any_{side}", **said)
-    return Message(f"headline.{side}", recorded=str(recorded), instead=str(instead), **said)
+        nobody = Message("headline.no_favourable_change", favourable=str(result.favourable))
+        return Message("headline.both", count=said, effect=nobody)
+    first = moved.iloc[0]
+    there, back = (table["recorded"] == first["instead"], table["instead"] == first["recorded"])
+    rows = [
+        first,
+        *(row for _, row in table[(table["attribute"] == first["attribute"]) & there & back].iterrows()),
+    ]
+    rows.sort(key=lambda row: row["lose"] - row["gain"])
+    effect = exchange_words(rows)
+    if sum(row["lose"] + row["gain"] for row in rows) == found.count:
+        return Message("headline.both", count=said, effect=effect)
+    return Message("headline.largest", count=said, attribute=first["attribute"], effect=effect)
+
+
+def exchange_words(rows: Sequence[Any]) -> Message:
+    """Say of rows of `AuditResult.effects` how many people would gain and lose the favourable decision."""
+    said: Message | None = None
+    for row in rows:
+        values = {name: int(row[name]) for name in ("people", "gain", "lose")}
+        values |= {name: str(row[name]) for name in ("attribute", "recorded", "instead")}
+        if said is not None:
+            said = Message("headline.exchange_back", first=said, **values)
+        else:
+            said = Message(
+                "headline.exchange_any" if row["recorded"] == ANY else "headline.exchange", **values
+            )
+    assert said is not None
+    return said
 
 
 def _number_words(result: AuditResult) -> Message:
@@ -325,13 +336,29 @@ def _sure(result: AuditResult) -> Message:
 def _tried(result: AuditResult) -> Message:
     only = result.sensitive
     assert only is not None
-    tried = Message("sure.every_value" if only.exact else "sure.some_values", people=result.n)
+    columns = [str(name) for name in only.attributes]
+    if result.unread and not only.depends:
+        return Message("sure.not_read", columns=columns)
+    key = "sure.every_value" if only.exact else "sure.some_values"
+    tried = Message(key, people=result.n, columns=columns, values=_values(result))
     if only.changed_interval is None:
-        return Message("sure.alone", tried=tried)
+        return tried
     low, high = only.changed_interval
     level = float(result.settings.get("confidence", 0.95))
+    what = Message("sure.decisions" if only.tolerance is None else "sure.predictions")
     key = "sure.interval" if only.exact else "sure.interval_open"
-    return Message("sure.both", tried=tried, interval=Message(key, low=low, high=high, level=level))
+    return Message(key, tried=tried, what=what, low=low, high=high, level=level)
+
+
+def _values(result: AuditResult) -> Message:
+    """Say which values were tried: by name if there are few, of one attribute."""
+    only = result.sensitive
+    assert only is not None
+    columns = [str(name) for name in only.attributes]
+    tried = dict.fromkeys(str(one.instead) for one in only.exchanges if one.single)
+    if len(columns) > 1 or not 0 < len(tried) <= _NAMED or not tried.keys().isdisjoint((OTHER, ANOTHER)):
+        return Message("sure.values", columns=columns)
+    return Message("sure.values_named", columns=columns, values=", ".join(sorted(tried)))
 
 
 def _limit(result: AuditResult) -> Limit | None:

@@ -69,7 +69,7 @@ class Scope:
     people: int
     supplied: int
     sampled: bool = False
-    counted: Literal["line", "row", "index"] = "index"
+    counted: Literal["line", "row", "position", "index"] = "index"
     source: str | None = None
 
     def words(self) -> Message:
@@ -85,9 +85,13 @@ class Scope:
 
     def place(self, row: Any) -> Message:
         """Say where a person is in the user's table."""
-        if self.counted == "index":
-            return Message("counted.index", row=str(row))
-        return Message(f"counted.{self.counted}", row=row, source=self.source or "X")
+        if self.counted in ("line", "row"):
+            return Message(f"counted.{self.counted}", row=row, source=self.source or "X")
+        return Message(f"counted.{self.counted}", row=str(self.row(row)))
+
+    def row(self, row: Any) -> Any:
+        """Return the number or label by which a row is named; positions are counted from 1."""
+        return row + 1 if self.counted == "position" else row
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ function wire(place) {
   const rows = [...place.querySelectorAll("tbody tr")];
   const kinds = [...new Set(rows.map((row) => row.dataset.effect))];
   const search = make("input", { type: "search", autocomplete: "off", spellcheck: false });
-  const kind = make("select", {}, make("option", { value: "" }, t("script.all")), ...kinds.map((one) => make("option", { value: one }, rows.find((row) => row.dataset.effect === one).cells[1].textContent)));
+  const kind = make("select", {}, make("option", { value: "" }, t("script.all")), ...kinds.map((one) => { const mine = rows.filter((row) => row.dataset.effect === one); return make("option", { value: one }, `${mine[0].cells[1].textContent} (${mine.length})`); }));
   const count = make("span", { className: "people-count muted", role: "status" });
   const before = make("button", { type: "button", className: "button" }, t("script.previous"));
   const after = make("button", { type: "button", className: "button" }, t("script.next"));

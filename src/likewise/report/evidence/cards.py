@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from likewise.auditing.inference.verdict import exchange_words
 from likewise.core.text import interval_ends, join_words, short_number
 from likewise.evaluation.impact import CategoryRate, ImpactTable
 from likewise.report.document import number_rows
@@ -19,17 +20,16 @@ _MOST_COLUMNS = 6
 
 
 def person_in_words(row: Mapping[str, Any]) -> str:
-    """Say what is decided for a person of the summary, and what would be with another record."""
+    """Say what is decided for a person of the summary, and what would be with another entry."""
     cells, changed = row["cells"], list(row["change"])
     kept = [name for name in cells if name not in changed]
     # What would change is named first if not all fits.
     shown = {*changed, *kept[: max(0, _MOST_COLUMNS - len(changed))]}
     who = ", ".join(f"{name} {cells[name]}" for name in cells if name in shown)
-    start = f"Person {row['person']} ({who}{', …' if len(shown) < len(cells) else ''})"
+    where = row["where"] if row["row"] is not None else f"person {row['person']}"
+    start = f"{where[:1].upper()}{where[1:]} ({who}{', …' if len(shown) < len(cells) else ''})"
     instead = join_words([f"{name} {row['change'][name]}" for name in changed])
-    return (
-        f"{start} is decided {row['decision']}; the same person with {instead} is decided {row['instead']}."
-    )
+    return f"{start} gets “{row['decision']}”; the same person with {instead} would get “{row['instead']}”."
 
 
 # Markdown that shows what a table holds as text, whatever it holds.
@@ -182,12 +182,9 @@ def _affected(document: Mapping[str, Any]) -> str:
     rows = [
         row for row in summary["effects"] or () if row.get("lose") is not None and row["lose"] + row["gain"]
     ]
-    lines = [
-        f"{row['attribute']} recorded {row['recorded']}, instead {row['instead']}: of {row['people']:,} people {row['lose']:,} "
-        f"would lose and {row['gain']:,} would gain the favourable decision"
-        for row in rows[:_RULES]
-    ]
-    return _items([*lines, *(person_in_words(row) for row in summary["people"][:_EXAMPLES])])
+    lines = [f"{row['attribute']}: {exchange_words([row])}" for row in rows[:_RULES]]
+    people = sorted(summary["people"], key=lambda row: row["person"] != summary["example_person"])
+    return _items([*lines, *(person_in_words(row) for row in people[:_EXAMPLES])])
 
 
 def _computed(document: Mapping[str, Any]) -> list[str]:

@@ -93,12 +93,16 @@ def people_documents(
 ) -> list[dict[str, Any]]:
     """Return people as plain data: number, cells in the order of the columns, label, and what was found about them."""
     part = people.iloc[numbers]
+    if places is None:
+        # A plain index counts rows from 0, people from 1.
+        plain = people.index.equals(pd.RangeIndex(len(people)))
+        places = people.index + 1 if plain else people.index
     cells = [[exact_cell(v) for v in part[c]] if c in part else [None] * len(part) for c in columns]
     told = [None] * len(part) if y is None else [named(label, labels) for label in np.asarray(y)[numbers]]
     return [
         {
             "person": int(number),
-            "row": str(part.index[i] if places is None else places[number]),
+            "row": str(places[number]),
             "cells": [column[i] for column in cells],
             "label": told[i],
             "found": [int(number) in one for one in found],
