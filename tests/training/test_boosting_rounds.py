@@ -215,5 +215,5 @@ def test_patience_ends_the_rounds():
     run = boost(grower, wrong, RobustGoal(), rounds=50, held_out=other, patience=3)
     assert grower.grown == 3
     assert run.rounds == 1
-    assert run.stopped_early
+    assert len(run.train) == 3
     assert len(boost(OneNumberPerNode(2), people, RobustGoal(), rounds=5).train) == 5

@@ -264,12 +264,9 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_BAD_INPUT)
-    except UnfairError as error:
+    except (UnfairError, NotConvergedError) as error:
         write_error(str(error))
-        sys.exit(EXIT_UNFAIR)
-    except NotConvergedError as error:
-        write_error(str(error))
-        sys.exit(EXIT_NOT_CONVERGED)
+        sys.exit(EXIT_UNFAIR if isinstance(error, UnfairError) else EXIT_NOT_CONVERGED)
     except (LikewiseError, OSError) as error:
         write_error(f"Error: {error}")
         sys.exit(EXIT_BAD_INPUT)

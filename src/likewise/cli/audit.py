@@ -27,7 +27,7 @@ from likewise.cli.options import (
     trusting,
     verb,
 )
-from likewise.cli.output import deliver, json_text
+from likewise.cli.output import deliver
 from likewise.core.errors import InputError, LikewiseError, NotConvergedError
 from likewise.core.progress import Progress
 
@@ -347,6 +347,7 @@ def command(
         )
     from likewise import report
     from likewise.core.messages import Texts
+    from likewise.core.plain import to_json
     from likewise.report.provenance import Provenance
 
     result, evaluation = audited.result, audited.extras["evaluation"]
@@ -363,7 +364,7 @@ def command(
     deliver(
         outputs,
         quiet=quiet,
-        document=lambda: json_text(report.audit_document(result, name=model, **extras)),
+        document=lambda: to_json(report.audit_document(result, name=model, **extras)),
         show=lambda: report.print_audit(
             result, full=full, language=language, evaluation=evaluation, twins=extras.get("twins", ())
         ),

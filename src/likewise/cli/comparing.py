@@ -13,7 +13,7 @@ import numpy as np
 from likewise.cli.audit import load
 from likewise.cli.improve import read_training_table
 from likewise.cli.options import Outputs, parse_budget, repeated_command
-from likewise.cli.output import deliver, json_text
+from likewise.cli.output import deliver
 from likewise.cli.train import METHODS
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress
@@ -83,12 +83,12 @@ def _named(text: str) -> tuple[str, str]:
 def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
     from likewise.auditing.case import build_metric
 
-    read = read_training_table(table, given, progress)
-    train, test = _split(read.people, given["seed"])
+    people, asked, edits = read_training_table(table, given, progress)
+    train, test = _split(people, given["seed"])
     # Of all people, so that nobody in the test part has a category never seen; no label is used.
-    domain: Any = read.people.domain(immutable=given["immutable"])
-    metric = build_metric(read.metric, train.frame, given["sensitive"], domain)
-    return Setting(train, test, domain, metric, read.edits, given["search"], given)
+    domain: Any = people.domain(immutable=given["immutable"])
+    metric = build_metric(asked, train.frame, given["sensitive"], domain)
+    return Setting(train, test, domain, metric, edits, given["search"], given)
 
 
 def _split(people: People, seed: int) -> tuple[People, People]:
@@ -201,6 +201,7 @@ def show_comparison(
 ) -> None:
     """Write a comparison as it was asked for, and print its table."""
     from likewise import report
+    from likewise.core.plain import to_json
 
     said: dict[str, Any] = {"labels": labels, "provenance": provenance}
     page: dict[str, Any] = {"title": title, "language": language, "explore": explore}
@@ -208,7 +209,7 @@ def show_comparison(
     deliver(
         outputs,
         quiet=quiet,
-        document=lambda: json_text(report.comparison_document(comparison, **said)),
+        document=lambda: to_json(report.comparison_document(comparison, **said)),
         show=lambda: report.print_comparison(comparison, labels=labels),
         html=lambda path: report.write_html(comparison, path, overwrite=force, **page, **said),
         json=lambda path: report.write_json(comparison, path, overwrite=force, **said),

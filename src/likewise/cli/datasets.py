@@ -43,7 +43,7 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
         return
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"-o takes FILE.csv or FILE.parquet, got {str(out)!r}.")
-    check_outputs([out], force=force)
+    check_outputs([] if out is None else [out], force=force)
     from likewise import datasets
 
     data = getattr(datasets, TABLES[name])()

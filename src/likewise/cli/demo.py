@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import EPS, Outputs, example, option, options, outputs, repeated_command, verb
-from likewise.cli.output import can_write_pages
+from likewise.core.errors import is_installed
 from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command(
     Trains a plain network and SenSR on split 0, evaluates and audits both on the test people with the metric of
     the paper (sex, race and what predicts sex cost nothing), prints a table and writes a page (likewise-demo.html).
     """
-    if outputs.get("html") is None and can_write_pages():
+    if outputs.get("html") is None and is_installed("jinja2"):
         # The demo may be run again and again: it replaces its own page.
         outputs = Outputs({"html": PAGE, **outputs.paths}, force=True)
     from likewise.cli.comparing import show_comparison

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,18 +144,10 @@ def command(
         _show(found, written)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingTable:
-    """A table to train on, with what was said about it."""
-
-    people: People
-    labels: Any
-    metric: FairMetric | str | None
-    edits: tuple[Edit, ...]
-
-
-def read_training_table(table: Path, given: Mapping[str, Any], progress: Progress) -> TrainingTable:
-    """Read a table with its target as classes, and the metric if one is named."""
+def read_training_table(
+    table: Path, given: Mapping[str, Any], progress: Progress
+) -> tuple[People, FairMetric | str | None, tuple[Edit, ...]]:
+    """Read a table with its target as classes, the metric if one is named, and the edits."""
     from likewise.auditing.case import read_metric, table_request
     from likewise.auditing.case_evaluation import as_edits
     from likewise.data.case import read_people
@@ -181,7 +173,7 @@ def read_training_table(table: Path, given: Mapping[str, Any], progress: Progres
         edits = as_edits(people.frame, words)
     for note in (*people.notes, *leakage_notes(people.frame, labels, given["target"])):
         progress.note(note)
-    return TrainingTable(people, labels, metric, edits)
+    return people, metric, edits
 
 
 def _improved(
@@ -200,12 +192,11 @@ def _improved(
     least = tuple(SHORT[word] for word in dict.fromkeys(given["least"]))
     model, positive = given["model"], given["favourable"]
     loaded = None if model is None else load(model, given["trust"], progress)
-    read = read_training_table(table, given, progress)
-    people = read.people
+    people, metric, edits = read_training_table(table, given, progress)
     check_varied(people.frame, given["sensitive"])
     check_finite(people.frame)
     if positive is not None:
-        positive = find_value(unique_values(read.labels), positive, what="--favourable: the target")
+        positive = find_value(unique_values(people.labels), positive, what="--favourable: the target")
     with ExitStack() as stack:
         reporter: list[Reporter | None] = [None]
 
@@ -220,11 +211,11 @@ def _improved(
 
         return improve(
             people,
-            read.labels,
+            people.labels,
             sensitive_features=given["sensitive"],
             model=loaded,
-            edits=read.edits or None,
-            metric=read.metric,
+            edits=edits or None,
+            metric=metric,
             eps=eps,
             rule=Rule(given["within"], least or UNFAIRNESS),
             test_share=given["test_share"],

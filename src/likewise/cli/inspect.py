@@ -47,7 +47,8 @@ def command(
     named = outputs.get("toml")
     kept = named is None and not outputs.force and DEFAULT.exists()
     file = None if no_file or kept else named or DEFAULT
-    check_outputs([None if file is named else file], force=outputs.force)
+    if file is not None and file is not named:
+        check_outputs([file], force=outputs.force)
     from likewise.core.frames import check_columns
     from likewise.data.case import planned_looks, with_empty_cells
     from likewise.data.table_files import read_table

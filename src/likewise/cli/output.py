@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,16 +21,9 @@ if TYPE_CHECKING:
     Reporter = Callable[[StudyProgress, CellTask, Cell | Failure], None]
 
 
-def can_write_pages() -> bool:
-    """Whether what pages are made with is installed; it comes with the extra "report"."""
-    return importlib.util.find_spec("jinja2") is not None
-
-
-def check_outputs(paths: Sequence[Path | None], *, force: bool) -> None:
+def check_outputs(paths: Sequence[Path], *, force: bool) -> None:
     """Raise unless every file can be written where it should go."""
     for path in paths:
-        if path is None:
-            continue
         if path.suffix == ".html":
             require("jinja2", extra="report", why="Writing a page")
         if not path.parent.is_dir():
@@ -43,11 +34,6 @@ def check_outputs(paths: Sequence[Path | None], *, force: bool) -> None:
             raise InputError(f"{path} exists already. Choose another name, or pass --force to replace it.")
         if not os.access(path.parent, os.W_OK):
             raise InputError(f"The folder {str(path.parent)!r} cannot be written to.")
-
-
-def json_text(document: Mapping[str, Any]) -> str:
-    """Return a document as it is printed."""
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def deliver(

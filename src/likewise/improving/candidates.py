@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,10 +65,8 @@ class Candidate(ABC):
     def note(self) -> str:
         """One sentence about what it does."""
 
-    @property
-    def trained(self) -> bool:
-        """Whether `fit` trains; else the model is ready and only asked."""
-        return True
+    # Whether `fit` trains; else the model is ready and only asked.
+    trained: ClassVar[bool] = True
 
     @property
     def suffix(self) -> str:
@@ -86,6 +84,24 @@ class Candidate(ABC):
     def cost(self, n_people: int) -> float:
         """Return about how many CPU seconds a training takes, for the order of work and the time left."""
         return 1.0 + n_people / 5000
+
+
+@dataclass(frozen=True)
+class _Named(Candidate):
+    """A candidate that is told its name and note."""
+
+    title: str
+    about: str
+
+    @property
+    def name(self) -> str:
+        """How tables and pages call it."""
+        return self.title
+
+    @property
+    def note(self) -> str:
+        """One sentence about what it does."""
+        return self.about
 
 
 # The consensus of twins over a model, on the split data's sensitive columns and edits.
@@ -123,10 +139,7 @@ class LogisticCandidate(Candidate):
         """One sentence about what it does."""
         return Message("improve.about_logistic_blind" if self.blind else "improve.about_logistic")
 
-    @property
-    def suffix(self) -> str:
-        """Of scikit-learn pipelines."""
-        return ".skops"
+    suffix = ".skops"
 
     def settings(self, data: SplitData) -> dict[str, Any]:
         """Whether it is blind; the rest is fixed."""
@@ -171,30 +184,15 @@ _MOST_TO_TUNE = 6000
 
 
 @dataclass(frozen=True)
-class BoostingCandidate(Candidate):
+class BoostingCandidate(_Named):
     """Boosted trees, as `FairBoostingClassifier` grows them."""
 
-    title: str
-    about: str
     blind: bool = True
     consensus: bool = False
     choices: Mapping[str, Any] = field(default_factory=dict)
     depths: tuple[int, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """How tables and pages call it."""
-        return self.title
-
-    @property
-    def note(self) -> str:
-        """One sentence about what it does."""
-        return self.about
-
-    @property
-    def suffix(self) -> str:
-        """XGBoost's own format."""
-        return ".ubj"
+    suffix = ".ubj"
 
     def settings(self, data: SplitData) -> dict[str, Any]:
         """Every parameter of the trees but the metric, which is the split data's."""
@@ -285,24 +283,12 @@ def boosting_candidates(data: SplitData) -> tuple[Candidate, ...]:
 
 
 @dataclass(frozen=True)
-class NetworkCandidate(Candidate):
+class NetworkCandidate(_Named):
     """An estimator of `likewise.training` that is given the fair metric."""
 
-    title: str
-    about: str
     estimator: str
     seconds: float
     choices: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """How tables and pages call it."""
-        return self.title
-
-    @property
-    def note(self) -> str:
-        """One sentence about what it does."""
-        return self.about
 
     def settings(self, data: SplitData) -> dict[str, Any]:
         """Every parameter but the metric and the domain, which are the split data's."""
@@ -327,18 +313,8 @@ class NetworkCandidate(Candidate):
 def network_candidates(data: SplitData) -> tuple[Candidate, ...]:
     """Return the networks on their defaults, which the table decides, and the linear model."""
     return (
-        NetworkCandidate(
-            "SenSR",
-            Message("improve.about_sensr"),
-            "SenSRClassifier",
-            6.0,
-        ),
-        NetworkCandidate(
-            "SenSeI",
-            Message("improve.about_sensei"),
-            "SenSeIClassifier",
-            8.0,
-        ),
+        NetworkCandidate("SenSR", Message("improve.about_sensr"), "SenSRClassifier", 6.0),
+        NetworkCandidate("SenSeI", Message("improve.about_sensei"), "SenSeIClassifier", 8.0),
         NetworkCandidate(
             "Project, logistic",
             Message("improve.about_project"),
@@ -354,39 +330,19 @@ _SUFFIXES = {"xgboost": ".ubj", "lightgbm": ".txt", "catboost": ".cbm", "onnx": 
 
 
 @dataclass(frozen=True, eq=False)
-class GivenModel(Candidate):
+class GivenModel(_Named):
     """A model that came ready."""
 
     model: Model
     consensus: bool
     native: Any = None
-
-    @property
-    def name(self) -> str:
-        """How tables and pages call it."""
-        return f"{NAME}, twin consensus" if self.consensus else NAME
-
-    @property
-    def note(self) -> str:
-        """One sentence about what it does."""
-        if self.consensus:
-            return (
-                "Your model, asked about all twins of a person; the answer is their mean. Not trained again."
-            )
-        return "As it is. Where it was trained on people of this table, its accuracy is flattered."
-
-    @property
-    def trained(self) -> bool:
-        """It is ready."""
-        return False
+    trained: ClassVar[bool] = False
 
     def settings(self, data: SplitData) -> dict[str, Any]:
         """Its answers about the people of the table: whatever gives the same answers is the same model here."""
         answers = np.asarray(self.model.predict_proba(data.frame), dtype=np.float64).round(6) + 0.0
-        return {
-            "consensus": self.consensus,
-            "answers": hashlib.sha256(answers.tobytes()).hexdigest()[:16],
-        }
+        digest = hashlib.sha256(answers.tobytes()).hexdigest()[:16]
+        return {"consensus": self.consensus, "answers": digest}
 
     @property
     def suffix(self) -> str:
@@ -422,7 +378,12 @@ def given_candidates(model: Any, data: SplitData, *, positive: Any = None) -> tu
     if matched.model.loss.regression:
         raise InputError("improve: 'model' is a regression. Pass a classifier.")
     table = table_model(matched)
-    return tuple(GivenModel(table, consensus, loaded.native) for consensus in (False, True))
+    plain = "As it is. Where it was trained on people of this table, its accuracy is flattered."
+    twins = "Your model, asked about all twins of a person; the answer is their mean. Not trained again."
+    return (
+        GivenModel(NAME, plain, table, consensus=False, native=loaded.native),
+        GivenModel(f"{NAME}, twin consensus", twins, table, consensus=True, native=loaded.native),
+    )
 
 
 def _of_native(native: Any, wrapped: TwinConsensus, data: SplitData) -> TwinConsensus | None:

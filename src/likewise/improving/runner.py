@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -42,7 +41,6 @@ class Failure:
 
     task: CellTask
     reason: str
-    details: str = ""
 
 
 def work(tasks: Sequence[CellTask], jobs: int) -> Generator[tuple[CellTask, Cell | Failure], None, None]:
@@ -53,7 +51,7 @@ def work(tasks: Sequence[CellTask], jobs: int) -> Generator[tuple[CellTask, Cell
     if jobs == 0:
         for task in tasks:
             answer = _compute(task)
-            yield task, answer if isinstance(answer, Cell) else Failure(task, *answer)
+            yield task, answer if isinstance(answer, Cell) else Failure(task, answer)
         return
     waiting = list(reversed(tasks))
     busy: dict[Connection, tuple[_Worker, CellTask]] = {}
@@ -97,11 +95,11 @@ class _Worker:
     def receive(self, task: CellTask) -> Cell | Failure:
         """Return what came of a cell."""
         try:
-            answer: Cell | tuple[str, str] = self.connection.recv()
+            answer: Cell | str = self.connection.recv()
         except (EOFError, ConnectionResetError):
             self.process.join()
             return Failure(task, _how_it_ended(self.process.exitcode))
-        return answer if isinstance(answer, Cell) else Failure(task, *answer)
+        return answer if isinstance(answer, Cell) else Failure(task, answer)
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
@@ -152,7 +150,7 @@ def _die_with_parent() -> None:
     os._exit(1)
 
 
-def _compute(task: CellTask) -> Cell | tuple[str, str]:
+def _compute(task: CellTask) -> Cell | str:
     begin = time.process_time()
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -161,7 +159,7 @@ def _compute(task: CellTask) -> Cell | tuple[str, str]:
             result = task.study.run(task.method, task.seed)
         json.dumps(result.extras, allow_nan=False)
     except Exception as error:  # whatever it is, the other cells go on
-        return f"{type(error).__name__}: {error}", traceback.format_exc()
+        return f"{type(error).__name__}: {error}"
     told = tuple(dict.fromkeys(str(warning.message) for warning in caught))
     return Cell(task.method, task.seed, result, time.process_time() - begin, told, versions())
 

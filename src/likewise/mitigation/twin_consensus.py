@@ -414,16 +414,15 @@ class TwinConsensus(BaseEstimator):
         if frame is None and callable(self.model) and self.__dict__.get("_raw", False):
             frame = True
         labels = self.__dict__.get("_labels") if classes is None else classes
-        if loss is not None or classes is not None:
-            return as_model(self.model, loss=chosen, classes=labels, takes_frame=frame)
+        usual = loss is None and classes is None
         # An adapter may cost more than a prediction (a file to open), so it is made once for each model.
         known: tuple[Any, Model] | None = self.__dict__.get("_adapter")
-        if known is None or known[0] is not self.model:
-            known = self._adapter = (
-                self.model,
-                as_model(self.model, loss=chosen, classes=labels, takes_frame=frame),
-            )
-        return known[1]
+        if usual and known is not None and known[0] is self.model:
+            return known[1]
+        made = as_model(self.model, loss=chosen, classes=labels, takes_frame=frame)
+        if usual:
+            self._adapter = (self.model, made)
+        return made
 
     def _maker(self) -> TwinMaker | None:
         found: TwinMaker | None = self.__dict__.get("maker_")

@@ -1,7 +1,7 @@
 """The page of an audit with a model behind it, on the loopback address: ask about anybody, audit an uploaded table.
 
 `gate` checks requests, `limits` holds the limits, `queue` reads uploads, asks the model one question at a time, runs
-audits and keeps results in memory, `pages` renders, `app` routes requests, and `server` listens.
+audits and keeps results in memory, `app` renders pages and routes requests, and `server` listens.
 
 Examples
 --------

@@ -7,19 +7,23 @@ import json
 import math
 import re
 import urllib.parse
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.core.errors import InputError, LikewiseError, require
-from likewise.core.messages import check_language
+from likewise.core.messages import Texts, check_language
+from likewise.report import render_html
+from likewise.report.document import document_of
+from likewise.report.explore import explore_document
+from likewise.report.page import asset, render_page
+from likewise.report.templates import templates
 from likewise.serving.audits import Audited, Question, TableAuditor
 from likewise.serving.gate import Gate, Secrets
 from likewise.serving.limits import Limits
-from likewise.serving.pages import kept_page, policy_of, tables_page
-from likewise.serving.queue import BusyError, JobQueue, SerialWorker, page_words
+from likewise.serving.queue import BusyError, JobQueue, Kept, RowScores, SerialWorker, page_words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -84,6 +88,80 @@ def _no_number(text: str) -> float:
 def _too_large(most: int) -> TooLargeError:
     size = f"{most / 2**20:g} MB" if most >= 2**20 else f"{most:,} bytes"
     return TooLargeError(f"The request is larger than {size}, which is the most that this server takes.")
+
+
+# Pages: an audit with a panel that asks the model, and the form for further tables.
+
+_META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+
+
+def kept_page(
+    number: int, audited: Audited, *, token: str, limits: Limits, tables: bool, language: str = "en"
+) -> Kept:
+    """Make the page of an audit."""
+    document = document_of(
+        audited.result,
+        evaluation=audited.evaluation,
+        diagnoses=audited.diagnoses,
+        provenance=audited.provenance,
+    )
+    notes = list(audited.notes)
+    explore = None
+    try:
+        explore = explore_document(
+            audited.domain,
+            audited.people,
+            audited.labels,
+            models={audited.title: audited.model},
+            sensitive=audited.sensitive,
+            results={audited.title: audited.result},
+            places=audited.places,
+            endpoint={"url": f"/api/audits/{number}/score", "token": token},
+        )
+    except InputError as error:
+        notes.append(f"the page has no panel to try people out: {error}")
+    links = [(Texts(language)("serving.another"), "/tables")] if tables else []
+    page = render_html(document, title=audited.title, language=language, explore=explore, links=links)
+    scores = RowScores(audited.model, audited.domain, limits.rows)
+    return Kept(number, audited.title, page, scores, tuple(notes))
+
+
+def tables_page(
+    *,
+    token: str,
+    limits: Limits,
+    model: str,
+    home: bool,
+    known: Mapping[str, Any],
+    kept: Sequence[Kept],
+    language: str = "en",
+) -> str:
+    """Make the page on which a table is chosen, its columns named, and an audit watched."""
+    texts = Texts(language)
+    body = (
+        templates(language)
+        .from_string(asset("tables.html.j2", "likewise.serving"))
+        .render(limits=limits, kept=[one for one in kept if one.number])
+    )
+    return render_page(
+        texts("serving.title", model=model),
+        [body],
+        texts=texts,
+        links=[(texts("serving.back"), "/")] if home else [],
+        scripts=[asset("texts.js"), asset("tables.js", "likewise.serving")],
+        data={
+            "texts": texts.for_scripts("serving.script"),
+            "data": {"token": token, "most_bytes": limits.upload_bytes, "known": dict(known)},
+        },
+        asks_server=True,
+    )
+
+
+def policy_of(page: str) -> str:
+    """Return the policy that a page declares, for the header, which also forbids frames around it."""
+    found = _META.search(page)
+    own = "default-src 'none'" if found is None else found.group(1)
+    return f"{own}; frame-ancestors 'none'"
 
 
 _LONGEST = 86_400.0

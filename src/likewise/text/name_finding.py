@@ -144,11 +144,6 @@ _BEGINNINGS = frozenset(
 )
 
 
-def names_in(text: str, source: Collection[str] = ()) -> list[Word]:
-    """Find the first names of people in a text."""
-    return find_names(text, source)[0]
-
-
 def find_names(text: str, source: Collection[str] = ()) -> tuple[list[Word], list[Word]]:
     """Return the words that are first names of people, and those of which it cannot be told."""
     wanted = {name_key(name) for name in source}

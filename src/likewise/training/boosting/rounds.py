@@ -260,8 +260,7 @@ class BoostingRun:
     train: FloatArray
     held_out: FloatArray
     lambda_: FloatArray
-    stopped_early: bool
-    interrupted: bool = False
+    interrupted: bool
 
 
 class _Adversary:
@@ -335,8 +334,7 @@ def _boost(
     kept = best_round if watcher is not None else len(train)
     # An ensemble needs a tree: without one it has no columns to be saved with.
     kept = max(kept, 1)
-    history = (np.array(train), np.array(outside), np.array(lambdas))
-    return BoostingRun(kept, *history, len(train) < rounds, bool(interrupts))
+    return BoostingRun(kept, np.array(train), np.array(outside), np.array(lambdas), bool(interrupts))
 
 
 @dataclass(frozen=True, eq=False)
