@@ -137,13 +137,13 @@ def test_the_last_round_is_at_the_lambda_of_the_support(boxed_model, monkeypatch
 
 
 def test_what_is_not_settled_says_what_to_do():
-    shown = ColumnReport(rounds=1, settled=False, non_finite=0, unfinished=3).reason
+    shown = ColumnReport(rounds=1, settled=False, non_finite=0).reason
     assert shown is not None
     assert "budget_seconds" in shown
     assert "--budget-seconds" in shown
     assert "1 round " in shown
-    assert ColumnReport(rounds=2, settled=True, non_finite=0, unfinished=0).reason is None
-    assert "4 people" in str(ColumnReport(rounds=2, settled=True, non_finite=4, unfinished=0).reason)
+    assert ColumnReport(rounds=2, settled=True, non_finite=0).reason is None
+    assert "4 people" in str(ColumnReport(rounds=2, settled=True, non_finite=4).reason)
 
 
 def test_rounds_and_time_end_a_search_that_has_not_settled(boxed_model, monkeypatch):

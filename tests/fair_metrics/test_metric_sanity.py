@@ -8,7 +8,7 @@ from likewise.core.subspace import Subspace
 from likewise.data import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, diagnose
 from likewise.fair_metrics.diagnosis import why_uneven
-from likewise.fair_metrics.removed_variance import removed_share, who_swallows
+from likewise.fair_metrics.learner import removed_share, who_swallows
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ class TableKind:
             for name, dtype in self.dtypes.items()
             if dtype is not None and name in frame.columns and frame[name].dtype != dtype
         }
-        ordered = [*(name for name in self.dtypes if name in frame.columns)]
+        ordered = [name for name in self.dtypes if name in frame.columns]
         others = [name for name in frame.columns if name not in self.dtypes]
         return frame[[*ordered, *others]].astype(wanted)
 
@@ -161,7 +161,7 @@ class Coordinates:
     ) -> Coordinates:
         """Bring the three together for tables like `X`."""
         raw = is_frame(X) and not (declared_encoded(X) if encoded is None else encoded)
-        encoding = _encoding_of(X, domain, metric, raw=raw)
+        encoding = _encoding_of(X, domain, metric)
         table = _Table.of(X, encoding, raw=raw)
         measured, said = _metric_in(metric, encoding, table)
         takes, own = _model_in(model, encoding, table)
@@ -248,9 +248,8 @@ class Coordinates:
         threshold.
         """
         columns = () if self.encoding is None else self.encoding.columns
-        at = [column for column in columns if column.kind == "continuous"]
         found = np.array(x, dtype=np.float64)
-        for column in at:
+        for column in (known for known in columns if known.kind == "continuous"):
             for _ in range(3):
                 values = decode_columns(found, [column])[column.name]
                 if column.dtype.name == "float32":
@@ -370,7 +369,7 @@ class _Table:
         return self.raw and len(self.numeric) == len(self.columns)
 
 
-def _encoding_of(X: Any, domain: Any, metric: FairMetric, *, raw: bool) -> Encoding | None:
+def _encoding_of(X: Any, domain: Any, metric: FairMetric) -> Encoding | None:
     known = tabular(domain) or tabular(metric.feature_map)
     if known is not None:
         found: Encoding = known.encoding_
@@ -456,15 +455,14 @@ def _recoded(metric: FairMetric, own: Encoding, encoding: Encoding) -> tuple[Fai
             f"audit: the metric and the domain encode the table differently, and not by an affine map: {error}. "
             "Learn the metric on the table that is audited, or pass domain=metric.feature_map."
         ) from error
-    said = Message("assumption.re_expressed")
-    return reexpress(metric, change.matrix), (said,)
+    return reexpress(metric, change.matrix), (Message("assumption.re_expressed"),)
 
 
 def _model_in(model: Model, encoding: Encoding | None, table: _Table) -> tuple[Takes, AffineMap | None]:
     """Say what the model takes, and how its numbers follow from encoded rows."""
     if encoding is None:
-        return "encoded", AffineMap(*_identity(model.n_features))
-    same = AffineMap(*_identity(encoding.n_features))
+        return "encoded", _identity(model.n_features or 0)
+    same = _identity(encoding.n_features)
     carried = tabular(model.encoder)
     if carried is not None:
         try:
@@ -486,8 +484,9 @@ def _model_in(model: Model, encoding: Encoding | None, table: _Table) -> tuple[T
         return ("table" if of_table and not of_encoding else "encoded"), None
     if not table.raw:
         return "encoded", same if model.n_features in (None, encoding.n_features) else None
-    if names is not None and of_table and all(_numeric(table, n) for n in names):
-        return "numbers", _plain_map([_column(table, n) for n in names], encoding)
+    if names is not None and of_table and all(any(same_words(n, c) for c in table.numeric) for n in names):
+        own = [next(c for c in table.columns if same_words(n, c)) for n in names]
+        return "numbers", _plain_map(own, encoding)
     if names is None and table.is_numeric and model.n_features in (None, len(table.columns)):
         return "numbers", _plain_map(list(table.columns), encoding)
     if model.n_features not in (None, encoding.n_features):
@@ -499,17 +498,8 @@ def _model_in(model: Model, encoding: Encoding | None, table: _Table) -> tuple[T
     return "encoded", same
 
 
-def _identity(width: int | None) -> tuple[Floats, Floats]:
-    d = width or 0
-    return np.eye(d), np.zeros(d)
-
-
-def _numeric(table: _Table, name: str) -> bool:
-    return any(same_words(name, column) for column in table.numeric)
-
-
-def _column(table: _Table, name: str) -> str:
-    return next(column for column in table.columns if same_words(name, column))
+def _identity(width: int) -> AffineMap:
+    return AffineMap(np.eye(width), np.zeros(width))
 
 
 def _plain_map(names: list[str], encoding: Encoding) -> AffineMap | None:

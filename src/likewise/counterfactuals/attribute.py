@@ -17,7 +17,7 @@ from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, to_pandas
 from likewise.counterfactuals.cells import Table, put_rows
-from likewise.counterfactuals.edited_rows import MadeTwins, TwinMaker
+from likewise.counterfactuals.edited_rows import MadeTwins, TwinMaker, has_cells
 from likewise.counterfactuals.edits import Edits, cells_of, resolve_edits
 
 # Twins that differ in the edited columns and in nothing else (*ceteris paribus*): the edits of every study.
@@ -73,12 +73,7 @@ class AttributeTwins:
             raise InputError(f"{owner}: the values of the columns are not known yet. Call fit(people) first.")
         table = Table(to_pandas(people, owner=owner, name="people"))
         check_columns(table.native, [c for cell in self.cells_ for c in cell], owner=owner, name="people")
-        own = [
-            np.logical_and.reduce(
-                [np.ones(table.n_rows, dtype=bool), *(_same(table.native[c], v) for c, v in cell.items())]
-            )
-            for cell in self.cells_
-        ]
+        own = [has_cells(table.native, cell) for cell in self.cells_]
         tables = tuple(
             table.replace({c: table.entry(c, v, owner=owner) for c, v in cell.items()})
             for cell in self.cells_
@@ -86,10 +81,6 @@ class AttributeTwins:
         return MadeTwins(
             tables, self.variants_, np.stack(own), np.ones((len(tables), table.n_rows), dtype=bool)
         )
-
-
-def _same(column: Any, value: Any) -> Any:
-    return np.asarray((column == value).fillna(False), dtype=bool)
 
 
 Keys = np.ndarray[Any, np.dtype[np.uint64]]

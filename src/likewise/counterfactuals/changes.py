@@ -43,7 +43,8 @@ class AskedModel:
         """Return the decision and the score of each row, (n,) each."""
         decision = decide(self.model, table, len(table), owner=_OWNER, scores=self.tolerance is not None)
         if not hasattr(self.model, "predict_proba") or self.tolerance is not None:
-            return decision, self._as_score(decision)
+            score = decision if self.favourable is None else decision == self.favourable
+            return decision, np.asarray(score, dtype=float)
         shares = np.asarray(to_numpy(self.model.predict_proba(table)), dtype=float)
         if shares.ndim != 2 or len(shares) != len(table):
             raise ModelError(f"{_OWNER}: predict_proba gave shape {shares.shape} for {len(table)} rows.")
@@ -76,9 +77,6 @@ class AskedModel:
                 _OWNER, "favourable", allowed=f"one of the classes {list(classes)}", got=self.favourable
             )
         return int(found[0])
-
-    def _as_score(self, decision: Any) -> FloatArray:
-        return np.asarray(decision if self.favourable is None else decision == self.favourable, dtype=float)
 
     @classmethod
     def of(cls, model: Any, frame: pd.DataFrame, favourable: Any, tolerance: float | None) -> AskedModel:
@@ -275,9 +273,8 @@ def ask_about(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute
         decision, score, some = own_decision.copy(), own_score.copy(), np.flatnonzero(compared)
         if len(some):
             told, score[some] = asked.about(table.iloc[some])
-            decision = (
-                decision.astype(np.result_type(decision, told)) if told.dtype != decision.dtype else decision
-            )
+            if told.dtype != decision.dtype:
+                decision = decision.astype(np.result_type(decision, told))
             decision[some] = told
         decisions.append(decision)
         scores.append(score)
@@ -360,13 +357,11 @@ class Quantity:
         size.
         """
         values = self.values(outcomes)
-        mean = float(values.mean()) if len(values) else np.nan
+        mean = _mean(values)
         if self.bounds is None or not len(values):
             return Measure(self.name, mean, np.nan, np.nan, "none")
-        size = len(values) / (
-            1.0 if shared is None else shared.design_effect(self.statistic, outcomes, self.people)
-        )
-        low, high = bounded_mean_interval(values, *self.bounds, confidence=confidence, n=size)
+        effect = 1.0 if shared is None else shared.design_effect(self.statistic, outcomes, self.people)
+        low, high = bounded_mean_interval(values, *self.bounds, confidence=confidence, n=len(values) / effect)
         independent = shared is None or shared.distinct
         method = ("exact" if self.bounds[0] == 0.0 else "Gaffke") if independent else "Abadie and Imbens"
         return Measure(self.name, mean, low, high, method)

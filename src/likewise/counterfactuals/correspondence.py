@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import IntArray, check_number
+from likewise.core.checks import IntArray, check_integer, check_number
 from likewise.core.decisions import check_model, decide, decisions_differ
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import to_same_library
 from likewise.core.intervals import Interval, Measure, proportion_interval
 from likewise.core.text import text_table
 from likewise.counterfactuals.cells import AttributeColumn, Table
-from likewise.counterfactuals.edited_rows import TwinMaker, made_twins, maker_of
+from likewise.counterfactuals.edited_rows import TwinMaker, ready_maker
 from likewise.counterfactuals.edits import Edit, Edits, cells_of, resolve_edits
 
 
@@ -165,12 +165,18 @@ def correspondence_study(
     """
     owner = "correspondence_study"
     check_model(model, owner=owner)
-    _check_options(owner, encode, tolerance, chunk_size)
-    maker = maker_of(edits, owner=owner)
+    check_integer(chunk_size, owner=owner, name="chunk_size", low=1)
+    if tolerance is not None:
+        check_number(tolerance, owner=owner, name="tolerance", low=0)
+    if encode is not None and not callable(encode):
+        raise bad_parameter(
+            owner, "encode", allowed="a function of a table", got=encode, remedy="Pass domain.encode."
+        )
     table = Table.of(frame, owner=owner)
+    maker = ready_maker(edits, frame, owner=owner)
     positions: IntArray = np.arange(table.n_rows)
     if maker is not None:
-        made = made_twins(maker, frame)
+        made = maker.make(frame)
         variants, chosen = [dict(variant) for variant in made.variants], table
         # The model gets twins in the library that the people came in.
         twins = [(Table(to_same_library(rows, frame)), dict[str, Any]()) for rows in made.tables]
@@ -205,14 +211,13 @@ def spouse_consistency(
     *,
     relationship: str = "relationship",
     spouses: tuple[Any, Any] = ("Husband", "Wife"),
-    encode: Callable[[Any], Any] | None = None,
     **options: Any,
 ) -> CorrespondenceStudy:
     """Spouse consistency, the paper's S-Con: everyone once as a husband, once as a wife, nothing else changed.
 
     Parameters
     ----------
-    model, frame, encode, **options
+    model, frame, **options
         As in `correspondence_study`.
     relationship : str, default="relationship"
         The column.
@@ -231,7 +236,7 @@ def spouse_consistency(
     >>> spouse_consistency(biased, people).consistency
     0.75
     """
-    return correspondence_study(model, frame, Edit(relationship, tuple(spouses)), encode=encode, **options)
+    return correspondence_study(model, frame, Edit(relationship, tuple(spouses)), **options)
 
 
 def gender_race_consistency(
@@ -240,14 +245,13 @@ def gender_race_consistency(
     *,
     gender: str = "sex",
     race: str = "race",
-    encode: Callable[[Any], Any] | None = None,
     **options: Any,
 ) -> CorrespondenceStudy:
     """Gender and race consistency, the paper's GR-Con: everyone with every combination of gender and race.
 
     Parameters
     ----------
-    model, frame, encode, **options
+    model, frame, **options
         As in `correspondence_study`.
     gender, race : str
         The columns. All values seen are tried: four copies where both are binary, as in the paper.
@@ -265,47 +269,28 @@ def gender_race_consistency(
     >>> study.consistency, study.decisions.shape
     (0.5, (2, 4))
     """
-    return correspondence_study(model, frame, {gender: None, race: None}, encode=encode, **options)
-
-
-def _check_options(owner: str, encode: Any, tolerance: Any, chunk_size: Any) -> None:
-    if isinstance(chunk_size, bool) or not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1:
-        raise bad_parameter(owner, "chunk_size", allowed="a whole number >= 1", got=chunk_size)
-    if tolerance is not None:
-        check_number(tolerance, owner=owner, name="tolerance", low=0)
-    if encode is not None and not callable(encode):
-        raise bad_parameter(
-            owner, "encode", allowed="a function of a table", got=encode, remedy="Pass domain.encode."
-        )
+    return correspondence_study(model, frame, {gender: None, race: None}, **options)
 
 
 def _people(
     variants: list[dict[str, Any]], attributes: dict[str, AttributeColumn], n: int, only: bool, owner: str
 ) -> IntArray:
-    """Positions of the people to study."""
+    """Positions of the people to study: all, or those who have the values of some variant already."""
     if not only:
         return np.arange(n)
-    positions = np.flatnonzero(_already(variants, attributes, n))
-    if len(positions) == 0:
-        raise InputError(
-            f"{owner}: only=True, but nobody has one of the edited combinations of values. "
-            "Pass only=False to make twins of everyone."
-        )
-    return positions
-
-
-def _already(variants: list[dict[str, Any]], attributes: dict[str, AttributeColumn], n: int) -> Any:
-    """Whether each person has the values of some variant already."""
     found = np.zeros(n, dtype=bool)
-    for variant in variants:
-        if not variant:
-            continue
+    for variant in filter(None, variants):
         same = np.ones(n, dtype=bool)
         for name, value in variant.items():
             values = attributes[name].values
             same &= attributes[name].codes == (values.index(value) if value in values else -1)
         found |= same
-    return found
+    if not found.any():
+        raise InputError(
+            f"{owner}: only=True, but nobody has one of the edited combinations of values. "
+            "Pass only=False to make twins of everyone."
+        )
+    return np.flatnonzero(found)
 
 
 def _decide_in_chunks(

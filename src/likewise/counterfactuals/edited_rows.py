@@ -143,12 +143,13 @@ def ready_maker(edits: Any, people: Any, *, owner: str) -> TwinMaker | None:
     return copy.deepcopy(maker).fit(people)
 
 
-def made_twins(maker: TwinMaker, people: Any) -> MadeTwins:
-    """Return the twins of people by a maker, which is fitted on them first where it is not yet."""
-    return (maker if maker.fitted else copy.deepcopy(maker).fit(people)).make(people)
-
-
 Places = IntArray
+
+
+def has_cells(frame: pd.DataFrame, cells: Mapping[str, Any]) -> Mask:
+    """Whether each row has these values, (n,); a missing cell has none."""
+    same = [np.asarray((frame[c] == v).fillna(False), dtype=bool) for c, v in cells.items()]
+    return np.asarray(np.logical_and.reduce([np.ones(len(frame), dtype=bool), *same]))
 
 
 @dataclass(frozen=True)
@@ -167,11 +168,7 @@ class TwinFactor:
         """Whether each row has the twins of this factor, (n,)."""
         if self.everybody:
             return np.ones(len(frame), dtype=bool)
-        found = np.zeros(len(frame), dtype=bool)
-        for setting in self.settings:
-            same = [np.asarray((frame[c] == v).fillna(False), dtype=bool) for c, v in setting.items()]
-            found |= np.logical_and.reduce(same)
-        return found
+        return np.asarray(np.logical_or.reduce([has_cells(frame, setting) for setting in self.settings]))
 
 
 def twin_factors(sensitive: Any, edits: Any, frame: pd.DataFrame, *, owner: str) -> tuple[TwinFactor, ...]:

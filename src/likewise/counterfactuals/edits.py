@@ -218,7 +218,7 @@ def edited_columns(parts: EditParts, *, owner: str = "edits") -> list[Any]:
     """Return the columns that are edited, each once, or raise where two parts edit the same one."""
     names: list[Any] = []
     for part in parts:
-        mine = [part.column] if isinstance(part, Edit) else _keys(part)
+        mine = [part.column] if isinstance(part, Edit) else list(dict.fromkeys(k for v in part for k in v))
         twice = [name for name in mine if name in names]
         if twice:
             raise InputError(
@@ -274,10 +274,6 @@ def _bad_edits(owner: str, got: Any) -> InputError:
         got=got,
         remedy='For example edits={"sex": ["Female", "Male"]}.',
     )
-
-
-def _keys(variants: Sequence[Variant]) -> list[Any]:
-    return list(dict.fromkeys(key for variant in variants for key in variant))
 
 
 def _values(edit: Edit, attribute: AttributeColumn, owner: str) -> Sequence[Any]:

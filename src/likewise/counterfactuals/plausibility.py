@@ -139,17 +139,8 @@ def learn_rules(
             value, other = counts.index[s], counts.columns[v]
             others = [name for name in categories if name != column]
             becomes = _counterpart(frame, attribute, value, column, other, allowed, others)
-            found.append(
-                SeenRule(
-                    attribute,
-                    value,
-                    column,
-                    other,
-                    int(counts.to_numpy()[s, v]),
-                    float(expected[s, v]),
-                    becomes,
-                )
-            )
+            seen = int(counts.to_numpy()[s, v]), float(expected[s, v])
+            found.append(SeenRule(attribute, value, column, other, *seen, becomes))
     return LearnedRules(tuple(found), len(frame))
 
 

@@ -220,11 +220,9 @@ def twin_study(
     if implausible not in ("keep", "drop"):
         raise bad_parameter(owner, "implausible", allowed="'keep' or 'drop'", got=implausible)
     frame = to_pandas(people, owner=owner, name="people").reset_index(drop=True)
-    known = (
-        frame
-        if reference is None
-        else to_pandas(reference, owner=owner, name="reference").reset_index(drop=True)
-    )
+    known = frame
+    if reference is not None:
+        known = to_pandas(reference, owner=owner, name="reference").reset_index(drop=True)
     edit = attribute if isinstance(attribute, Edit) else Edit(attribute)
     column = str(edit.column)
     for table, name in ((frame, "people"), (known, "reference")):
@@ -242,6 +240,7 @@ def twin_study(
         fitted = maker if maker.fitted else maker.fit(known)
         rng = numpy_generator(random_state)
         answers.append(_answer(question, asked, frame, known, fitted, looks, choices, rng))
+    alone = np.sum([answer.flips for answer in answers], axis=0) == 1
     carrying = makers.get("consequences")
     rules = getattr(carrying, "rules_", None)
     return TwinStudy(
@@ -252,7 +251,7 @@ def twin_study(
         tuple(getattr(carrying, "moved_", ())),
         len(frame),
         confidence,
-        _only_under(answers),
+        {answer.question: np.flatnonzero(answer.flips & alone) for answer in answers},
         asked.score,
     )
 
@@ -451,14 +450,6 @@ def _values(maker: Any, edit: Edit) -> tuple[Any, ...]:
     """Values of the attribute, in the order of the variants."""
     known = getattr(maker, "values_", None)
     return tuple(dict.fromkeys(v[edit.column] for v in maker.variants_) if known is None else known)
-
-
-def _only_under(answers: Sequence[TwinAnswer]) -> dict[str, Any]:
-    flips = np.stack([answer.flips for answer in answers])
-    return {
-        answer.question: np.flatnonzero(flips[k] & (flips.sum(axis=0) == 1))
-        for k, answer in enumerate(answers)
-    }
 
 
 def _said(measure: Measure, form: str) -> str:

@@ -286,7 +286,7 @@ def _group_codes(
 
 def gap_summaries(rates: FloatArray) -> FloatArray:
     """Gap_RMS and Gap_max of rates of shape (r, groups, classes), NaN where unknown: (r, 2)."""
-    first, second = _pair_index(rates.shape[1])
+    first, second = np.triu_indices(rates.shape[1], k=1)
     size = np.abs(rates[:, first] - rates[:, second])
     return np.stack([_largest(_rms(size)), _largest(size.reshape(len(size), -1))], axis=1)
 
@@ -309,7 +309,7 @@ def gap_intervals(correct: Any, counts: Any, *, confidence: float = 0.95) -> tup
     )
     right, people = np.asarray(correct, dtype=float), np.asarray(counts, dtype=float)
     unknown = Interval(np.nan, np.nan, confidence, "simultaneous")
-    first, second = _pair_index(len(people))
+    first, second = np.triu_indices(len(people), k=1)
     known = (people[first] > 0) & (people[second] > 0)
     missing, (n_pairs, n_classes) = 1.0 - confidence, known.shape
 
@@ -374,7 +374,7 @@ def _differences(
     """
     rate = np.where(people > 0, right / np.maximum(people, 1), 0.5)
     low, high = share_limits(right, people, confidence=1.0 - missing)
-    first, second = _pair_index(len(rate))
+    first, second = np.triu_indices(len(rate), k=1)
     seen = (people[first] > 0) & (people[second] > 0)
 
     def reach(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -395,7 +395,3 @@ def _largest(size: FloatArray) -> FloatArray:
     """The largest over the last axis, of what is known."""
     found = np.where(np.isfinite(size), size, -np.inf).max(axis=-1)
     return np.where(np.isfinite(found), found, np.nan)
-
-
-def _pair_index(n_groups: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    return np.triu_indices(n_groups, k=1)

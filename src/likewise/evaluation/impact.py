@@ -214,17 +214,15 @@ def impact_ratios(
     return ImpactTable(attribute, kind, outcome, rows, int((~known).sum()), least)
 
 
-def impact_ratio_limits(
-    selected: Any, people: Any, *, confidence: float = 0.95
-) -> tuple[FloatArray, FloatArray]:
-    """Confidence limits of each category's rate over the highest rate, (k,) each.
+def impact_ratio_limits(selected: Any, people: Any) -> tuple[FloatArray, FloatArray]:
+    """95% confidence limits of each category's rate over the highest rate, (k,) each.
 
     The ratio is the least of the ratios to all categories: it is at most each of them, so its upper limit is the least
     of limits that hold for all together (Bonferroni), and its lower limit the least of limits that hold one by one.
     """
     others = max(len(people) - 1, 1)
-    low = ratio_limits(selected, people, confidence=confidence)[0]
-    high = ratio_limits(selected, people, confidence=1.0 - (1.0 - confidence) / others)[1]
+    low = ratio_limits(selected, people, confidence=0.95)[0]
+    high = ratio_limits(selected, people, confidence=1.0 - (1.0 - 0.95) / others)[1]
     np.fill_diagonal(low, 1.0)
     np.fill_diagonal(high, 1.0)
     return np.minimum(low, 1.0).min(axis=1, initial=1.0), np.minimum(high, 1.0).min(axis=1, initial=1.0)

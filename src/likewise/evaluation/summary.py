@@ -92,14 +92,8 @@ class Evaluation:
         raise KeyError(f"no measure {name!r}; there are: {', '.join(self.values)}")
 
     def __str__(self) -> str:
-        rows = [
-            [
-                m.name,
-                f"{m.value:.3f}",
-                f"[{m.low:.3f}, {m.high:.3f}]" if np.isfinite(m.low) else "unknown",
-            ]
-            for m in self.measures
-        ]
+        ends = [f"[{m.low:.3f}, {m.high:.3f}]" if np.isfinite(m.low) else "unknown" for m in self.measures]
+        rows = [[m.name, f"{m.value:.3f}", both] for m, both in zip(self.measures, ends, strict=True)]
         header = [f"{self.n_people:,} people", "value", f"{self.confidence:.0%} interval"]
         return "\n".join([text_table(header, rows), *self.notes])
 
@@ -166,7 +160,7 @@ def evaluate(
     named = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
     chosen: list[str | Sequence[str]] = list(named or [])
     if named is None and table is not None:
-        chosen = [name for name in _PAPER_ATTRIBUTES if _has_values(table, name, 2)]
+        chosen = [name for name in _PAPER_ATTRIBUTES if _has_values(table, name)]
     if table is None and chosen:
         raise InputError(
             f"{owner}: 'sensitive_features' need a table to be looked up in, and 'X' is None. Pass the table."
@@ -215,15 +209,15 @@ def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, o
     return decide(model, rows, table.n_rows, owner=owner)
 
 
-def _has_values(table: Table, name: str, least: int, among: tuple[str, ...] | None = None) -> bool:
-    """Whether the table has the attribute, with so many values (of those asked for)."""
+def _has_values(table: Table, name: str, among: tuple[str, ...] | None = None) -> bool:
+    """Whether the table has the attribute, with two values or more (of those asked for)."""
     try:
         values = find_attribute(table, name, owner="evaluate").values
     except InputError:
         if name in table.names:  # it is there, but with missing values: not to be passed over in silence
             raise
         return False
-    return len(values if among is None else set(values) & set(among)) >= least
+    return len(values if among is None else set(values) & set(among)) >= 2
 
 
 def _studies(
@@ -251,7 +245,7 @@ def _studies(
 
 def _default_studies(table: Table, attributes: list[str | Sequence[str]]) -> dict[str, Edits]:
     chosen: dict[str, Edits] = {}
-    if _has_values(table, "relationship", 2, _SPOUSES):
+    if _has_values(table, "relationship", _SPOUSES):
         chosen["S-Con"] = Edit("relationship", _SPOUSES)
     names = list(dict.fromkeys(n for a in attributes for n in ([a] if isinstance(a, str) else a)))
     if names:

@@ -25,8 +25,7 @@ from likewise.core.checks import (
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.learner import Features, SubspaceLearner
-from likewise.fair_metrics.removed_variance import who_swallows
+from likewise.fair_metrics.learner import Features, SubspaceLearner, who_swallows
 
 # Values of a sensitive attribute, where they come from, and what kind of attribute it is.
 

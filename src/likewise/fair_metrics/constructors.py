@@ -146,7 +146,7 @@ def _harmonic_mean(
 def _common_map(first: FairMetric, second: FairMetric) -> tuple[Any, tuple[str, ...] | None]:
     one, other = first.feature_map, second.feature_map
     names = first.feature_names or second.feature_names
-    if one is other or _same_encoder(one, other):
+    if one is other or (is_encoder(one) and is_encoder(other) and one.to_dict() == other.to_dict()):
         return one, names
     for given, absent in ((one, second), (other, first)):
         if absent.feature_map is None and given is not None and absent.feature_names == map_names(given):
@@ -155,10 +155,6 @@ def _common_map(first: FairMetric, second: FairMetric) -> tuple[Any, tuple[str, 
         "FairMetric: the two metrics have different feature maps. Learn both on the same frame, or pass the "
         "same domain to both learners."
     )
-
-
-def _same_encoder(one: Any, other: Any) -> bool:
-    return is_encoder(one) and is_encoder(other) and bool(one.to_dict() == other.to_dict())
 
 
 # Squared Euclidean distances of all pairs of embedded rows, in blocks of bounded memory.
@@ -209,10 +205,10 @@ def _places(mask: Any) -> tuple[Any, Any]:
 _WIDEST = 1e-11
 
 
-def reexpress(metric: FairMetric, matrix: FloatArray, *, feature_map: Any = None) -> FairMetric:
+def reexpress(metric: FairMetric, matrix: FloatArray) -> FairMetric:
     """Return the metric of rows x that gives the distances the given one has for rows Ax + b."""
     if matrix.shape[0] == matrix.shape[1] and bool((matrix == np.eye(len(matrix))).all()):
-        return replace(metric, feature_map=feature_map)
+        return replace(metric, feature_map=None)
     plain = metric.without_feature_map()
     # Rows of B = Σ^½ A, so that Σ′ = BᵀB; singular values keep what eigenvalues of the product would lose.
     root = np.asarray(plain.embed(np.ascontiguousarray(matrix.T)))
@@ -226,10 +222,5 @@ def reexpress(metric: FairMetric, matrix: FloatArray, *, feature_map: Any = None
             "Learn the metric on the table that is audited, or pass domain=metric.feature_map."
         )
     priced = costs > _WIDEST * top
-    return FairMetric(
-        0.0,
-        directions[:, priced],
-        costs[priced],
-        feature_map,
-        sensitive_features=metric.sensitive_features,
-    )
+    told = metric.sensitive_features
+    return FairMetric(0.0, directions[:, priced], costs[priced], sensitive_features=told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,9 @@ from likewise.core.randomness import RandomState, numpy_generator, spawn_seeds
 from likewise.core.text import text_table
 from likewise.fair_metrics.attribute import Attribute, AttributeSubspace, collect, make_target, resolve_kinds
 from likewise.fair_metrics.feature_maps import is_encoder
-from likewise.fair_metrics.learner import Features
+from likewise.fair_metrics.learner import MOST, Features, removed_share
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.naming import ColumnPlaces
-from likewise.fair_metrics.removed_variance import MOST, removed_share
 from likewise.fair_metrics.stability import Stability, bootstrap_angles
 
 # How well an attribute can be predicted from rows: a linear and a gradient-boosted probe, cross-validated.
@@ -327,7 +327,12 @@ def diagnose(
     >>> bool(found.linear.before.value > 0.99), bool(found.linear.after.value < 0.7)
     (True, True)
     """
-    _check(kind, n_resamples, folds, max_rows)
+    check_integer(n_resamples, owner="diagnose", name="n_resamples", low=0)
+    check_integer(folds, owner="diagnose", name="folds", low=2)
+    if max_rows is not None:
+        check_integer(max_rows, owner="diagnose", name="max_rows", low=10)
+    if not isinstance(kind, str):
+        raise bad_parameter("diagnose", "kind", allowed="one kind as text", got=kind)
     learner = None if isinstance(metric, FairMetric) else metric
     metric = _metric(metric)
     features, found = _read(metric, X, attribute)
@@ -340,10 +345,15 @@ def diagnose(
     after = before if free is None else to_numpy(free.remove(before))
     rng = numpy_generator(random_state)
     rows = choose_rows("diagnose", y, classes=classes, folds=folds, max_rows=max_rows, rng=rng)
-    views = _views(found, before, after, rows)
-    probes = _probe_both(views, y[rows], classes=classes, folds=folds, seed=spawn_seeds(rng, 1)[0])
+    views, seed = _views(found, before, after, rows), spawn_seeds(rng, 1)[0]
+    scored = partial(probe, classes=classes, folds=folds, seed=seed)
+    probes = tuple(ProbeScores(name, *(scored(name, view, y[rows]) for view in views)) for name in PROBES)
     shares, total = _variance_removed(features.where, before, after)
-    notes = [*_notes(metric, found, before, after), *_notes_on_scores(probes, shares)]
+    notes = _notes(metric, found, before, after)
+    if probes[1].after.low > probes[0].after.high:
+        notes.append(Message("diagnosis.boosted"))
+    if min(shares.values()) < -1e-3:
+        notes.append(Message("diagnosis.below_zero"))
     notes += _notes_on_space(features, metric, found)
     stability: Stability | None = None
     rows_learned, params, reason = _resampling(metric, learner, X, attribute, learned_on, fit_params)
@@ -364,18 +374,6 @@ def diagnose(
         stability=stability,
         notes=tuple(notes),
     )
-
-
-def _check(kind: Any, n_resamples: Any, folds: Any, max_rows: Any) -> None:
-    for name, value, low in (
-        ("n_resamples", n_resamples, 0),
-        ("folds", folds, 2),
-        ("max_rows", max_rows, 10),
-    ):
-        if name != "max_rows" or value is not None:
-            check_integer(value, owner="diagnose", name=name, low=low)
-    if not isinstance(kind, str):
-        raise bad_parameter("diagnose", "kind", allowed="one kind as text", got=kind)
 
 
 def _metric(given: Any) -> FairMetric:
@@ -444,16 +442,6 @@ def _views(
     return at_resolution(before[at], before[:, kept]), at_resolution(after[at], before[:, kept])
 
 
-def _probe_both(
-    views: tuple[FloatArray, FloatArray], y: Any, *, classes: bool, folds: int, seed: int
-) -> tuple[ProbeScores, ...]:
-    scores = []
-    for name in PROBES:
-        before, after = (probe(name, view, y, classes=classes, folds=folds, seed=seed) for view in views)
-        scores.append(ProbeScores(name, before, after))
-    return tuple(scores)
-
-
 def _variance_removed(
     where: ColumnPlaces, before: FloatArray, after: FloatArray
 ) -> tuple[dict[str, float], float]:
@@ -490,9 +478,10 @@ def _notes(metric: FairMetric, found: Attribute, before: FloatArray, after: Floa
 def _notes_on_space(features: Features, metric: FairMetric, found: Attribute) -> list[str]:
     """What to know of the distances themselves: a metric that takes nearly everything, columns that mislead."""
     notes: list[str] = []
-    share = removed_share(
-        features.phi.astype(float), metric.null_space, _own_columns(metric, features, found)
-    )
+    told = [
+        i for name in metric.sensitive_features if features.where.has(name) for i in features.where.find(name)
+    ]
+    share = removed_share(features.phi.astype(float), metric.null_space, sorted({*found.own, *told}))
     if share > MOST:
         free, directions = metric.null_space.dim, metric.n_features
         whole = round(float(share), 2)
@@ -502,32 +491,13 @@ def _notes_on_space(features: Features, metric: FairMetric, found: Attribute) ->
     return notes
 
 
-def _own_columns(metric: FairMetric, features: Features, found: Attribute) -> list[int]:
-    told = [name for name in metric.sensitive_features if features.where.has(name)]
-    return sorted({*found.own, *(i for name in told for i in features.where.find(name))})
-
-
-def _notes_on_scores(probes: tuple[ProbeScores, ...], shares: dict[str, float]) -> list[str]:
-    notes: list[str] = []
-    linear, boosted = probes
-    if boosted.after.low > linear.after.high:
-        notes.append(Message("diagnosis.boosted"))
-    if min(shares.values()) < -1e-3:
-        notes.append(Message("diagnosis.below_zero"))
-    return notes
-
-
 def _resampling(
     metric: FairMetric, learner: Any, X: Any, attribute: Any, learned_on: Any, fit_params: Any
 ) -> tuple[Any, Mapping[str, Any], str]:
     """Rows and parameters to learn from again, or the reason why there is no stability to show."""
     rows = X if learned_on is None else learned_on
     if learner is None:
-        return (
-            rows,
-            {},
-            Message("diagnosis.needs_learner"),
-        )
+        return rows, {}, Message("diagnosis.needs_learner")
     if metric.subspace is None:
         return rows, {}, Message("diagnosis.no_stability")
     if fit_params is not None or not get_tags(learner).target_tags.required:

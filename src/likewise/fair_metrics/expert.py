@@ -75,8 +75,8 @@ class ExpertSubspace(SubspaceLearner):
             itself
         """
         features = self._read(X)
-        rows = _rows(self.directions, features.where)
-        subspace = Subspace.from_directions(rows)
+        rows = [_item(item, features.where) for item in _items(self.directions)]
+        subspace = Subspace.from_directions(np.concatenate(rows))
         if subspace.dim == 0:
             raise InputError(
                 "ExpertSubspace: the directions span nothing: every one is zero. Name at least one column."
@@ -89,11 +89,6 @@ def _whole_columns(directions: Any, where: ColumnPlaces) -> list[str | None]:
     """Columns that were named as a whole; contrasts and vectors name none."""
     named = [item for item in _items(directions) if isinstance(item, (str, int, np.integer))]
     return [where.whole_column(item) for item in named if where.has(item)]
-
-
-def _rows(directions: Any, where: ColumnPlaces) -> FloatArray:
-    """All directions as rows of length d."""
-    return np.concatenate([_item(item, where) for item in _items(directions)])
 
 
 def _items(directions: Any) -> list[Any]:
@@ -109,15 +104,15 @@ def _items(directions: Any) -> list[Any]:
     try:
         items = list(directions)
     except TypeError as error:
-        raise bad_parameter(
-            "ExpertSubspace",
-            "directions",
-            allowed="column names, contrasts, indices or vectors",
-            got=directions,
-        ) from error
+        raise _no_directions(directions) from error
     if not items:
         raise bad_parameter("ExpertSubspace", "directions", allowed="at least one direction", got="none")
     return items
+
+
+def _no_directions(got: Any) -> InputError:
+    allowed = "column names, contrasts, indices or vectors"
+    return bad_parameter("ExpertSubspace", "directions", allowed=allowed, got=got)
 
 
 def _item(item: Any, where: ColumnPlaces) -> FloatArray:
@@ -132,12 +127,7 @@ def _item(item: Any, where: ColumnPlaces) -> FloatArray:
     except (TypeError, ValueError):
         vector = np.zeros(())
     if vector.ndim == 0:
-        raise bad_parameter(
-            "ExpertSubspace",
-            "directions",
-            allowed="column names, contrasts, indices or vectors",
-            got=item,
-        )
+        raise _no_directions(item)
     if vector.shape != (where.n_features,):
         raise bad_parameter(
             "ExpertSubspace",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +116,9 @@ class SubspaceLearner(BaseEstimator):
             X = to_numpy(X)
         frame = to_pandas(X, owner=owner, name="X") if is_frame(X) else None
         if self.feature_map is not None and not is_encoder(self.feature_map):
-            return self._read_mapped(owner, X, frame, reset=reset)
+            phi = check_matrix(to_numpy(apply_feature_map(self.feature_map, X)), owner=owner)
+            self._remember_columns(X if frame is None else frame, reset=reset)
+            return Features(np.asarray(phi), ColumnPlaces(owner, phi.shape[1]), self.feature_map, frame, {})
         domain = getattr(self, "encoder_", self.feature_map if self.domain is None else self.domain)
         names = map_names(domain)
         encoded = declared_encoded(X)
@@ -135,11 +137,6 @@ class SubspaceLearner(BaseEstimator):
         where = ColumnPlaces(owner, array.shape[1], where_names, domain if names else None)
         phi, holes = _without_holes(owner, array, where, list(may_miss))
         return Features(phi, where, where.domain, frame, holes)
-
-    def _read_mapped(self, owner: str, X: Any, frame: pd.DataFrame | None, *, reset: bool) -> Features:
-        phi = check_matrix(to_numpy(apply_feature_map(self.feature_map, X)), owner=owner)
-        self._remember_columns(X if frame is None else frame, reset=reset)
-        return Features(np.asarray(phi), ColumnPlaces(owner, phi.shape[1]), self.feature_map, frame, {})
 
     def _read_raw(
         self, owner: str, frame: pd.DataFrame, domain: Any, may_miss: list[Any], *, reset: bool
@@ -251,3 +248,48 @@ def _fill(frame: pd.DataFrame, may_miss: list[Any]) -> tuple[pd.DataFrame, dict[
             missing[name] = holes
             filled = with_columns(filled, {name: frame[name].fillna(known.mode().iloc[0])})
     return filled, missing
+
+
+# How much of a table a sensitive subspace takes besides the sensitive columns, and because of which attribute.
+
+
+# A network that is blind to more than this share has too little left to learn from.
+MOST = 0.5
+# A metric that makes more than this share free calls people comparable who differ in nearly everything. One direction
+# alone does so only where there are hardly any columns.
+_NEARLY_ALL = 0.8
+_SEVERAL = 2
+# A share is known to a percent by so many rows.
+_ROWS = 10_000
+
+
+def removed_share(x: FloatArray, free: Subspace, sensitive: Sequence[int] = ()) -> float:
+    """Return the share of the variance of all but the sensitive columns that lies in free directions."""
+    centred = x - x.mean(axis=0)
+    centred[:, list(sensitive)] = 0.0
+    everything = float(np.square(centred).sum())
+    if not free.dim or everything == 0.0:
+        return 0.0
+    directions = np.array(to_numpy(free.basis), dtype=float).T
+    directions[:, list(sensitive)] = 0.0
+    # What is sensitive up to rounding is not a direction of its own.
+    rest = Subspace.from_directions(directions[np.linalg.norm(directions, axis=1) > 1e-6])
+    return float(np.square(rest.coordinates(centred)).sum()) / everything if rest.dim else 0.0
+
+
+def who_swallows(
+    phi: FloatArray, directions: Mapping[Any, FloatArray], own: Sequence[int], whole: Subspace
+) -> str | None:
+    """Return a sentence about attributes whose directions take nearly all of the other columns' variance; else None."""
+    some = np.asarray(phi[:: max(1, len(phi) // _ROWS)], dtype=float)
+    share = removed_share(some, whole, own)
+    if share <= _NEARLY_ALL or sum(len(rows) for rows in directions.values()) < _SEVERAL:
+        return None
+    parts = []
+    for name, rows in directions.items():
+        span = Subspace.from_directions(rows)
+        parts.append((removed_share(some, span, own), span.dim, name))
+    parts.sort(key=lambda part: -part[0])
+    said = [f"{parts[0][0]:.0%} by the {parts[0][1]} directions of {parts[0][2]!r}"]
+    said += [f"{part:.0%} by the {dim} of {name!r}" for part, dim, name in parts[1:]]
+    return f"{share:.0%} of the variance of the other columns is free, {', '.join(said)}"

@@ -59,7 +59,7 @@ def bootstrap_angles(
 ) -> Stability:
     """Learn again from resamples, and compare with what `learner` has learned."""
     reference: Subspace = learner.metric_.subspace
-    table = _table(X)
+    table = to_pandas(X, owner="diagnose", name="learned_on") if is_frame(X) else to_numpy(X)
     encoder = learner.metric_.feature_map
     found: list[FloatArray] = []
     dims: list[int] = []
@@ -97,10 +97,6 @@ def _summary(angles: FloatArray) -> tuple[Measure, ...]:
         Measure(f"angle {i + 1}", float(middle[i]), float(low[i]), float(high[i]), "percentile")
         for i in range(angles.shape[1])
     )
-
-
-def _table(X: Any) -> Any:
-    return to_pandas(X, owner="diagnose", name="learned_on") if is_frame(X) else to_numpy(X)
 
 
 def _resample(

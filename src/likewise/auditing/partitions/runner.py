@@ -4,7 +4,9 @@
 2. *narrow*: the bin in which λ* lies, more finely, until λ* is exact (not needed if steps are listed);
 3. *settle*: what λ* means for everybody: spread, the most harmed, the unfair map as files.
 
-What comes back to this process is small and independent of the number of people.
+What comes back to this process is small and independent of the number of people. A part's frontier is kept in a file
+for the rounds that follow. A round that does not find it, as on another machine after a worker died, makes it again, so
+that losing files costs time and changes nothing.
 """
 
 from __future__ import annotations
@@ -18,37 +20,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps
+from likewise.auditing.dual.frontier import Frontier, steps_of
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.conclusion import Clock, conclude
 from likewise.auditing.inference.intervals import prices_around
 from likewise.auditing.partitions.engine import Engine, LocalEngine
-from likewise.auditing.partitions.part import (
-    Job,
-    added_found,
-    added_settled,
-    narrow_part,
-    pick_part,
-    search_part,
-    settle_part,
-)
-from likewise.auditing.partitions.tables import (
-    PART_ROWS,
-    MapFolder,
-    ParquetTable,
-    Part,
-    parts_of,
-    survey,
-)
+from likewise.auditing.partitions.tables import PART_ROWS, MapFolder, ParquetTable, Part, parts_of, survey
 from likewise.auditing.preparation import AuditRequest, Prepared, Questions, prepare
 from likewise.auditing.problem import AuditProblem, rows_of
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.auditing.rounds import FoundSums, SettledSums, Worst, corners, search_people
+from likewise.auditing.rounds import (
+    Ending,
+    FoundSums,
+    SettledSums,
+    Worst,
+    bound_kind,
+    corners,
+    search_people,
+    settle,
+    steps_taken,
+)
 from likewise.auditing.search.choosing import choose_searches
 from likewise.auditing.search.contract import Budget, Search
+from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
+from likewise.core.files import atomic_path
 from likewise.core.messages import Message
 from likewise.core.progress import progress_bar
 
@@ -57,6 +57,156 @@ _BITS = 8
 # So many steps of one bin come as they are; more of them in bins that are finer by so many bits.
 _FEW_STEPS = 250_000
 _FINER = 16
+
+
+# The work on one part of a table: pure functions of what all parts share and of one part, and sums of their answers.
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What all parts share."""
+
+    table: ParquetTable
+    prepared: Prepared
+    chunk_rows: int
+    top: int
+    bits: int
+    scratch: str
+
+    def frontier_path(self, part: Part) -> Path:
+        """Where the frontier of a part is kept."""
+        return Path(self.scratch) / f"frontier-{part.index:07d}.npz"
+
+    def problems(self, part: Part) -> Iterator[AuditProblem]:
+        """Yield the people of a part, chunk by chunk, as problems of their own."""
+        first = part.first
+        for rows, y in self.table.chunks(part, self.chunk_rows):
+            yield self.prepared.problem.of(rows, y, first=first)
+            first += len(y)
+
+
+def search_part(job: Job, part: Part) -> FoundSums:
+    """Search the twins of a part's people, keep the frontier, and add up what it says."""
+    total: FoundSums | None = None
+    frontiers: list[Frontier] = []
+    for problem in job.problems(part):
+        searched = search_people(job.prepared, problem)
+        frontiers.append(searched.support.frontier)
+        found = searched.sums(top=job.top, bits=job.bits)
+        total = found if total is None else added_found(total, found, top=job.top)
+    assert total is not None  # a part has people
+    frontier = Frontier.stack(frontiers)
+    path = job.frontier_path(part)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
+        np.savez(
+            stream,
+            indptr=frontier.indptr,
+            squared_distance=frontier.squared_distance,
+            loss=frontier.loss,
+            candidate=frontier.candidate,
+        )
+    return total
+
+
+def narrow_part(job: Job, part: Part, *, low: float, high: float, bits: int) -> BinnedSteps:
+    """Return the steps with slopes from `low` to `high`, in finer bins."""
+    return BinnedSteps.of(steps_of(_kept(job, part)), bits=bits, low=low, high=high)
+
+
+def settle_part(
+    job: Job, part: Part, *, lam: float, prices: Sequence[float], folder: str | None = None
+) -> SettledSums:
+    """Say what λ* means for a part's people, and write their unfair map if a folder is given."""
+    frontier = _kept(job, part)
+    if folder is not None:
+        _write_map(job, part, steps_taken(frontier, lam), Path(folder))
+    return settle(frontier, lam, prices, first=part.first, top=job.top)
+
+
+def pick_part(job: Job, item: tuple[Part, IntArray]) -> Any:
+    """Return some people of a part by number."""
+    return job.table.pick(*item)
+
+
+def _kept(job: Job, part: Part) -> Frontier:
+    """Return the frontier of a part from its file, or make it again."""
+    path = job.frontier_path(part)
+    if not path.is_file():
+        search_part(job, part)
+    with np.load(path, allow_pickle=False) as arrays:
+        return Frontier(**{name: arrays[name] for name in arrays.files})
+
+
+def _write_map(job: Job, part: Part, taken: IntArray, folder: Path) -> None:
+    """Write the unfair map of a part's people as one file, whole, over one that an earlier try left."""
+    import pyarrow.parquet as pq
+
+    with atomic_path(folder / f"part-{part.index:07d}.parquet") as temporary:
+        writer = None
+        try:
+            for problem in job.problems(part):
+                support = search_people(job.prepared, problem).support
+                start = problem.first - part.first
+                corner = corners(support.frontier, taken[start : start + problem.n])
+                shown = support.unfair_map(corner, person=problem.first + np.arange(problem.n))
+                table = pa.Table.from_pandas(shown.frame, preserve_index=False)
+                writer = writer or pq.ParquetWriter(temporary, table.schema)
+                writer.write_table(table.cast(writer.schema))
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+# What several parts found together: small, and the same whatever the order or place in which parts were worked on.
+
+
+def added_found(one: FoundSums, two: FoundSums, *, top: int) -> FoundSums:
+    """Return what was found for the people of two parts."""
+    sensitive = None if one.sensitive is None or two.sensitive is None else one.sensitive.merge(two.sensitive)
+    return FoundSums(
+        one.losses.merge(two.losses),
+        one.free.merge(two.free),
+        one.changed + two.changed,
+        sensitive,
+        one.steps.merge(two.steps),
+        one.changes.merge(two.changes),
+        _added_worst(one.worst, two.worst, top),
+        _added_endings(one.ending, two.ending),
+        {name: one.cpu.get(name, 0.0) + two.cpu.get(name, 0.0) for name in {**one.cpu, **two.cpu}},
+    )
+
+
+def added_settled(one: SettledSums, two: SettledSums, *, top: int) -> SettledSums:
+    """Return what λ* means for the people of two parts."""
+    return SettledSums(
+        {price: found.merge(two.gains[price]) for price, found in one.gains.items()},
+        _added_worst(one.worst, two.worst, top),
+        one.cpu + two.cpu,
+    )
+
+
+def _added_worst(one: Worst, two: Worst, top: int) -> Worst:
+    columns = (
+        np.concatenate([getattr(one, name), getattr(two, name)]) for name in ("harm", "person", "corner")
+    )
+    return Worst.of(*columns, top=top)
+
+
+def _added_endings(one: Ending, two: Ending) -> Ending:
+    """Of two groups of people only bounds at ε = 0 add up: there what one may lose does not depend on the others."""
+    theirs = {bound_kind(bound): bound for bound in two.bounds}
+    bounds = []
+    for a in one.bounds:
+        b = theirs.get(bound_kind(a))
+        if b is not None and a.eps == 0 and a.confidence == 1:
+            n = a.n + b.n
+            gap = None if a.gap is None or b.gap is None else (a.n * a.gap + b.n * b.gap) / n
+            bounds.append(replace(a, n=n, value=(a.n * a.value + b.n * b.value) / n, gap=gap))
+    return Ending(*one.ended(two.status, two.reasons), tuple(bounds))
+
+
+# The rounds over all parts.
 
 
 @dataclass(frozen=True)

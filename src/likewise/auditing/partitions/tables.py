@@ -95,16 +95,15 @@ class ParquetTable:
                 first += stop - start
         return tuple(parts)
 
-    def batches(self, part: Part, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part, some at a time, with the types of the first file."""
         seen = 0
         try:
             fragment = ds.ParquetFileFormat().make_fragment(
                 part.path, fs.LocalFileSystem(), row_groups=list(part.groups)
             )
-            given = None if columns is None else list(columns)
             scanned = fragment.to_batches(
-                schema=self.schema, columns=given, batch_size=_BATCH, batch_readahead=1, use_threads=False
+                schema=self.schema, batch_size=_BATCH, batch_readahead=1, use_threads=False
             )
             for batch in scanned:
                 low, high = max(part.start - seen, 0), min(part.stop - seen, batch.num_rows)

@@ -94,16 +94,6 @@ MAX_EDITS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class SettledProxy:
-    """A `Counterpart` that was found on other rows: position of the sensitive field, proxy, its values, the rule."""
-
-    sensitive: int
-    proxy: Hashable
-    values: tuple[Any, ...]
-    became: IntArray
-
-
-@dataclass(frozen=True, eq=False)
 class Counterpart:
     """How one proxy column follows one sensitive column."""
 
@@ -111,9 +101,9 @@ class Counterpart:
     proxy: Field
     became: IntArray
 
-    def settled(self) -> SettledProxy:
+    def settled(self) -> Counterpart:
         """Return the rule without the rows it was found on."""
-        return SettledProxy(self.sensitive, self.proxy.name, self.proxy.values, self.became)
+        return replace(self, proxy=replace(self.proxy, codes=self.proxy.codes[:0]))
 
     def mapping(self, fields: Sequence[Field]) -> dict[tuple[Any, Any], dict[Any, Any]]:
         """Return in words what changes: (old, new) sensitive value to {old: new} proxy value."""
@@ -322,7 +312,7 @@ def _counterparts(
     names = [field.name for field in fields]
     if isinstance(proxies, tuple):
         return tuple(
-            Counterpart(p.sensitive, people.field(p.proxy, p.values, owner=owner), p.became) for p in proxies
+            replace(p, proxy=people.field(p.proxy.name, p.proxy.values, owner=owner)) for p in proxies
         )
     if isinstance(proxies, Mapping):
         return tuple(

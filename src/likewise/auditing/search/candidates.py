@@ -76,16 +76,7 @@ def ask_about(
         keep = possible | (number < n_rows)
         key = _fingerprint(_rounded(embedded[keep]))
         kept = rows[keep][:, fixed]
-        parts.append(
-            (
-                number[keep],
-                scores[keep],
-                features[keep],
-                embedded[keep] - centre,
-                key,
-                kept,
-            )
-        )
+        parts.append((number[keep], scores[keep], features[keep], embedded[keep] - centre, key, kept))
         resolution = max(resolution, eps)
     number, scores, features, places, key, kept = (
         np.concatenate(column) for column in zip(*parts, strict=True)
@@ -235,14 +226,10 @@ class CandidateFrontier:
     places: int
     changed: np.ndarray[Any, np.dtype[np.bool_]]
 
-    def twin_numbers(self, corner: Any) -> IntArray:
-        """Candidate number of the worst case of each row, itself where it stays."""
-        number = self.frontier.candidate[corner]
-        return np.where(number < 0, np.arange(len(number)), number)
-
     def twins(self, corner: Any) -> Any:
         """Return the worst case of each row, as the kind of table the audited rows are."""
-        return self.candidates.take(self.twin_numbers(corner))
+        number = self.frontier.candidate[corner]
+        return self.candidates.take(np.where(number < 0, np.arange(len(number)), number))
 
 
 @dataclass(frozen=True)

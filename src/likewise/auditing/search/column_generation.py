@@ -10,8 +10,9 @@ only a round at λ* can say that nothing more is to be found.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,7 @@ _MAX_PAIRS = 400
 _MAX_LISTED = 1000
 _BLOCK_CELLS = 4_000_000
 _TOL = 1e-9
+_MAX_STEPS = 20
 
 
 def refine(
@@ -54,7 +56,6 @@ def refine(
     metric: Any,
     domain: Any,
     lam: float,
-    max_rounds: int = 20,
 ) -> Floats:
     """Turn relaxed worst cases into valid rows that are as bad as single changes can make them."""
     goal = _Goal(losses, metric, lam)
@@ -65,9 +66,9 @@ def refine(
     moved = goal(start, origin, labels)
     better = moved > value
     best[better], value[better] = start[better], moved[better]
-    moves = _Moves.of(domain)
+    moves = _moves(domain)
     active = np.arange(len(best))
-    for _ in range(max_rounds):
+    for _ in range(_MAX_STEPS):
         if not len(active):
             break
         rows, gain = _improved(
@@ -107,57 +108,33 @@ class _Goal:
         return value
 
 
-@dataclass(frozen=True)
-class _Change:
-    """One change of one column: set its encoded part, move it, or put it back to the person's own."""
-
-    start: int
-    stop: int
-    put: Floats | None = None
-    step: float = 0.0
-    # Of a whole number on a scale that is not linear: it moves from one whole number to another.
-    whole: Any = None
-    units: float = 0.0
-
-    def apply(self, rows: Floats, origin: Floats, lower: Floats, upper: Floats) -> None:
-        part = slice(self.start, self.stop)
-        if self.put is not None:
-            rows[:, part] = self.put
-        elif self.whole is not None:
-            place = np.clip(rows[:, self.start] + self.step, lower[self.start], upper[self.start])
-            value = self.whole.whole_number(place) + self.units
-            rows[:, self.start] = self.whole.place(np.clip(value, self.whole.lower, self.whole.upper))
-        elif self.step:
-            low, high = lower[self.start], upper[self.start]
-            rows[:, self.start] = np.clip(rows[:, self.start] + self.step, low, high)
-        else:
-            rows[:, part] = origin[:, part]
+# Columns of the encoding, and their new cells, given the present ones and the person's own.
+_Change = tuple[Any, Callable[[Floats, Floats], Any]]
 
 
-@dataclass(frozen=True)
-class _Moves:
+def _moves(domain: Any) -> list[tuple[_Change, ...]]:
     """All moves that are tried: single changes, and pairs of them where they are few."""
+    listed = _all_rows(domain)
+    if listed is not None:
+        free = np.concatenate([np.arange(c.start, c.stop) for c in domain.columns_ if not c.immutable])
+        return [((free, partial(_put, row[free])),) for row in listed]
+    bounds = np.stack(domain.bounds(), axis=1)
+    by_column = [
+        _changes(column, *bounds[column.start]) for column in domain.columns_ if not column.immutable
+    ]
+    pairs = [
+        pair for one, two in itertools.combinations(by_column, 2) for pair in itertools.product(one, two)
+    ]
+    alone = [(change,) for changes in by_column for change in changes]
+    return [*alone, *(pairs if len(pairs) <= _MAX_PAIRS else ())]
 
-    moves: tuple[tuple[_Change, ...], ...]
-    fixed: IntArray  # encoded positions of immutable columns
 
-    @classmethod
-    def of(cls, domain: Any) -> _Moves:
-        fixed = [np.arange(c.start, c.stop) for c in domain.columns_ if c.immutable]
-        positions = np.concatenate([np.zeros(0, dtype=np.int64), *fixed])
-        listed = _all_rows(domain)
-        if listed is not None:
-            return cls(tuple((_Change(0, listed.shape[1], put=row),) for row in listed), positions)
-        by_column = [_changes(column) for column in domain.columns_ if not column.immutable]
-        moves: list[tuple[_Change, ...]] = [(change,) for changes in by_column for change in changes]
-        pairs = [
-            pair for one, two in itertools.combinations(by_column, 2) for pair in itertools.product(one, two)
-        ]
-        return cls((*moves, *(pairs if len(pairs) <= _MAX_PAIRS else ())), positions)
+def _put(value: Floats, now: Floats, own: Floats) -> Floats:
+    return value
 
 
 def _all_rows(domain: Any) -> Floats | None:
-    """Every row that can exist, encoded, where there are few; immutable columns are put back by the caller."""
+    """Every row that can exist, encoded, where there are few; 0 in columns that may not change."""
     values = [_values(column) for column in domain.columns_]
     if any(part is None for part in values):
         return None
@@ -188,38 +165,48 @@ def _categories(column: Any) -> list[Floats]:
     return [np.array([0.0]), np.array([1.0])] if column.is_binary else []
 
 
-def _changes(column: Any) -> list[_Change]:
-    start, stop = column.start, column.stop
+def _changes(column: Any, low: float, high: float) -> list[_Change]:
+    """Set a column's encoded part, put it back to the person's own, or move it."""
+    part = slice(column.start, column.stop)
     if column.kind == "categorical":
-        return [_Change(start, stop, put=value) for value in _categories(column)]
-    linear = column.kind == "integer" and column.curve is None
-    sizes = [n * column.unit for n in _UNITS] if linear else list(_DEVIATIONS)
+        return [(part, partial(_put, value)) for value in _categories(column)]
+    # A whole number on a scale that is not linear moves from one whole number to another.
+    curved = column.kind == "integer" and column.curve is not None
+
+    def moved(now: Floats, own: Floats, *, step: float = 0.0, units: float = 0.0) -> Floats:
+        place = np.clip(now + step, low, high)
+        if curved:
+            place = column.place(np.clip(column.whole_number(place) + units, column.lower, column.upper))
+        return place
+
+    sizes = [n * column.unit for n in _UNITS] if column.kind == "integer" and not curved else _DEVIATIONS
     room = float(np.diff(column.place([column.lower, column.upper]))[0])
-    steps = [sign * size for size in sizes if size <= room for sign in (1.0, -1.0)]
-    if linear or column.kind != "integer":
-        return [_Change(start, stop), *(_Change(start, stop, step=step) for step in steps)]
-    units = [sign * n for n in _UNITS if n <= column.upper - column.lower for sign in (1.0, -1.0)]
+    units = [n for n in _UNITS if n <= column.upper - column.lower] if curved else []
     return [
-        _Change(start, stop),
-        *(_Change(start, stop, step=step, whole=column) for step in steps),
-        *(_Change(start, stop, units=n, whole=column) for n in units),
+        (part, lambda now, own: own),
+        *((part, partial(moved, step=sign * size)) for size in sizes if size <= room for sign in (1.0, -1.0)),
+        *((part, partial(moved, units=sign * n)) for n in units for sign in (1.0, -1.0)),
     ]
 
 
 def _improved(
-    moves: _Moves, goal: _Goal, domain: Any, rows: Floats, origin: Floats, labels: Any, value: Floats
+    moves: Sequence[tuple[_Change, ...]],
+    goal: _Goal,
+    domain: Any,
+    rows: Floats,
+    origin: Floats,
+    labels: Any,
+    value: Floats,
 ) -> tuple[Floats, Floats]:
     """Best move of every row: the moved rows and their objective (the old one where no move helps)."""
-    lower, upper = domain.bounds()
     n, best, top = len(rows), rows.copy(), value.copy()
     per_call = max(1, _BLOCK_CELLS // max(rows.size, 1))
-    for first in range(0, len(moves.moves), per_call):
-        part = moves.moves[first : first + per_call]
+    for first in range(0, len(moves), per_call):
+        part = moves[first : first + per_call]
         tried = np.repeat(rows[None], len(part), axis=0)
         for variant, move in zip(tried, part, strict=True):
-            for change in move:
-                change.apply(variant, origin, lower, upper)
-            variant[:, moves.fixed] = origin[:, moves.fixed]
+            for columns, change in move:
+                variant[:, columns] = change(variant[:, columns], origin[:, columns])
         flat = tried.reshape(-1, rows.shape[1])
         found = goal.above(flat, origin, labels, top).reshape(len(part), n)
         which: IntArray = found.argmax(axis=0)
@@ -230,6 +217,8 @@ def _improved(
     return np.asarray(domain.nearest_valid(best, origin), dtype=np.float64), top
 
 
+# V(ε) has settled if a round raises it by no more than this share.
+_SETTLED = 1e-3
 # Worst cases of so many earlier rounds are kept to start the next one from.
 _REMEMBERED = 4
 # Starts of the last look at each row, besides those of the search itself.
@@ -243,7 +232,6 @@ class ColumnReport:
     rounds: int
     settled: bool
     non_finite: int
-    unfinished: int
 
     @property
     def reason(self) -> str | None:
@@ -273,10 +261,9 @@ def generate_columns(
     budget: Budget,
     *,
     max_rounds: int = 20,
-    tol: float = 1e-3,
 ) -> tuple[Support, ColumnReport]:
     """Add rows found by gradient searches until the dual at ε settles."""
-    rounds, settled, unfinished, wide = 0, False, 0, False
+    rounds, settled, wide = 0, False, False
     non_finite, known = np.zeros(problem.n, dtype=bool), _Starts()
     solution = solve_dual(support.frontier, eps)
     pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
@@ -291,17 +278,15 @@ def generate_columns(
         lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         before = support.frontier
         chosen = replace(search, restarts=max(search.restarts, _RESTARTS)) if wide else search
-        support, failed, unfinished = _one_round(
-            chosen, problem, support, lam, known, problem.random_state + rounds
-        )
+        support, failed = _one_round(chosen, problem, support, lam, known, problem.random_state + rounds)
         non_finite |= failed
         rounds += 1
         solution = solve_dual(support.frontier, eps)
         possible = _conjugate(support.frontier, lam) - _conjugate(before, lam)
-        little = judged and possible <= tol * max(abs(solution.value), 1e-12)
+        little = judged and possible <= _SETTLED * max(abs(solution.value), 1e-12)
         # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
         settled, wide = little and wide, wide or little
-    return support, ColumnReport(rounds, settled, int(non_finite.sum()), unfinished)
+    return support, ColumnReport(rounds, settled, int(non_finite.sum()))
 
 
 def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:
@@ -348,7 +333,7 @@ def _one_round(
     lam: float,
     known: _Starts,
     random_state: int,
-) -> tuple[Support, Any, int]:
+) -> tuple[Support, Any]:
     import torch
 
     from likewise.auditing.search.gradient.ascent import RowStatus
@@ -366,13 +351,12 @@ def _one_round(
         start=None if start is None else torch.as_tensor(start, dtype=oracle.dtype),
         generator=torch_generator(random_state),
     )
-    status = to_numpy(found.status)
-    failed = status == RowStatus.NON_FINITE.value
+    failed = to_numpy(found.status) == RowStatus.NON_FINITE.value
     relaxed = to_numpy(found.x).astype(np.float64)
     known.add(relaxed, to_numpy(found.loss), to_numpy(found.squared_distance))
     rows = np.flatnonzero(~failed & np.isfinite(relaxed).all(axis=1))
     if not len(rows):
-        return support, failed, 0
+        return support, failed
     origin, resolution = problem.X[rows], None
     # Single precision leaves a crumb outside the domain.
     x = to_numpy(place.domain.project(relaxed[rows], origin))
@@ -390,5 +374,4 @@ def _one_round(
             lam=lam,
         )
     moved = np.flatnonzero((x != origin).any(axis=1))
-    support = support.with_rows(x[moved], rows[moved], resolution=resolution)
-    return support, failed, int((status == RowStatus.MAX_STEPS.value).sum())
+    return support.with_rows(x[moved], rows[moved], resolution=resolution), failed

@@ -380,7 +380,8 @@ class DomainSearch(Search):
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add the rows of everybody's frontier over all that was tried."""
         place, timed = problem.coordinates, budget.seconds is not None
-        layout, until = TableLayout.of(place.domain), _until(budget, self.share)
+        layout = TableLayout.of(place.domain)
+        until = time.time() + self.share * max(budget.left, 0.0)
         # A model is read, or probed, only if that leaves time to use what is learned.
         hasty = timed and budget.left < 2.0 * seconds_to_read(problem)
         cuts = self.cuts
@@ -461,11 +462,6 @@ def _losses(problem: AuditProblem, layout: TableLayout, *, read: bool) -> Callab
     except InputError:
         return ask
     return known  # type: ignore[no-any-return]
-
-
-def _until(budget: Budget, share: float) -> float:
-    """When to stop, by the clock."""
-    return np.inf if budget.seconds is None else time.time() + share * max(budget.left, 0.0)
 
 
 def _for_everybody(found: Sequence[FoundForPeople], same: IntArray) -> tuple[Floats, IntArray]:

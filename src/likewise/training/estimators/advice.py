@@ -9,7 +9,7 @@ from torch import nn
 from likewise.core.checks import to_numpy
 from likewise.evaluation.classification import balanced_accuracy
 from likewise.fair_metrics import FairMetric
-from likewise.fair_metrics.removed_variance import MOST
+from likewise.fair_metrics.learner import MOST
 from likewise.training.batch import Batch
 from likewise.training.estimators.automatic import AUDITED_EPS, DOUBT, MAX_LOSS, BesideBaseline
 from likewise.training.networks import scores_of

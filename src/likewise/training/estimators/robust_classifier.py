@@ -15,8 +15,8 @@ from likewise.core.subspace import Subspace
 from likewise.data.domain import Domain
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.learner import MOST, removed_share
 from likewise.fair_metrics.naming import ColumnPlaces
-from likewise.fair_metrics.removed_variance import MOST, removed_share
 from likewise.training.batch import Batch
 from likewise.training.estimators.advice import compared, frees_too_much
 from likewise.training.estimators.automatic import (

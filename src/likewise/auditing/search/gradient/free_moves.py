@@ -358,11 +358,6 @@ class FreeSpace(Space):
         far = 1.0 if self._moves.limit is None else LONGEST_FREE
         return self._within(v, of_length(point.slope, torch.full_like(self.lam, self._radius * far)))
 
-    def steeper(self, point: Point, factor: torch.Tensor) -> Point:
-        """Scale the gradient; the length of a step does not depend on it."""
-        slope = point.slope * factor[:, None]
-        return Point(point.loss, point.squared, slope, slope)
-
     def limit(self, v: torch.Tensor) -> torch.Tensor:
         """Bring the coefficients back to where x + Qz lies in the domain."""
         return v if self._moves.limit is None else self._moves.limit(v, self._x)

@@ -104,15 +104,7 @@ def better_of(
     rows = worse.nonzero()[:, 0]
     if len(rows) == 0:
         return second
-
-    def merge(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
-        return new.index_copy(0, rows, old.index_select(0, rows))
-
-    gradient = merge(seen.gradient, point.gradient)
-    slope = gradient if seen.slope is seen.gradient else merge(seen.slope, point.slope)
-    return merge(other, v), Point(
-        merge(seen.loss, point.loss), merge(seen.squared, point.squared), gradient, slope
-    )
+    return other.index_copy(0, rows, v.index_select(0, rows)), seen.put(rows, point.take(rows))
 
 
 # What a gradient search needs besides the rows: read once, used for every block of them.
@@ -302,19 +294,16 @@ def _climb_free(
     v = space.zero()
     if start is not None:
         v = _higher(space, v, space.limit(space.point(start - x)))
-    if choices.method == "adam":
-        size = choices.subspace_step_size
-        track = fast_adam(space, v, steps=choices.subspace_steps, step_size=size, tol=choices.tol)
-    else:
+    bounded = moves.limit is not None and choices.method != "adam"
+    if bounded:
         if isinstance(moves.limit, CoefficientBox):
             for corner in moves.limit.corners(x):
                 v = _higher(space, v, corner)
-        if moves.limit is not None:
-            v = _higher(space, v, v + space.leap(v, space.look(v)))
-            v = _from_vertex_to_vertex(space, v)
-        track = ascend(space, v, space.look(v), steps=choices.subspace_steps, damping=1.0, tol=choices.tol)
-        if moves.limit is not None and task.restarts:
-            track = _free_restart(task, space, track)
+        v = _higher(space, v, v + space.leap(v, space.look(v)))
+        v = _from_vertex_to_vertex(space, v)
+    track = _climb(task, space, v)
+    if bounded and task.restarts:
+        track = _free_restart(task, space, track)
     # What is in the domain up to rounding must be in it.
     return _Found(task.domain.project(space.rows(track.v), x), track.status, track.steps)
 
@@ -327,7 +316,7 @@ def _free_restart(task: SearchTask, space: FreeSpace, track: Track) -> Track:
         point = Point(track.loss, space.squared(here), way, way)
         edge = space.vertex(point)
         starts.append(share * (space.leap(here, point) if edge is None else edge))
-    return _climb_again(task, space, track, starts, steps=task.choices.subspace_steps)
+    return _climb_again(task, space, track, starts)
 
 
 def _from_vertex_to_vertex(space: FreeSpace, v: torch.Tensor) -> torch.Tensor:
@@ -358,20 +347,17 @@ def _full_phase(
     start: torch.Tensor | None,
 ) -> _Found:
     """Phase 2: raise ℓ − λ d² over all coordinates."""
-    choices = task.choices
     own = None
     space = task.full_space(x, y, lam)
     v = space.zero() if begin.x is x else space.point(begin.x - x)
     extra = None if start is None else space.limit(space.point(start - x))
-    if choices.method == "adam":
+    point = None
+    if task.choices.method == "adam":
         v = v if extra is None else _higher(space, v, extra)
-        track = fast_adam(
-            space, v, steps=choices.full_steps, step_size=choices.full_step_size, tol=choices.tol
-        )
     else:
         v, point, base_loss = _start(task, space, v, y, extra)
         own = base_loss if begin.x is x else None
-        track = ascend(space, v, point, steps=choices.full_steps, damping=choices.damping, tol=choices.tol)
+    track = _climb(task, space, v, point)
     if task.restarts:
         track = _restarted(task, space, track)
     lost = begin.status == RowStatus.NON_FINITE.value
@@ -415,16 +401,7 @@ def _begin_at(space: Space, v: torch.Tensor, extra: torch.Tensor) -> tuple[torch
     if len(rows) == 0:
         return extra, seen, loss
     at = v.index_select(0, rows)
-    point = space.take(rows).look(at)
-    gradient = seen.gradient.index_copy(0, rows, point.gradient)
-    both = seen.slope is seen.gradient
-    begun = Point(
-        seen.loss.index_copy(0, rows, point.loss),
-        seen.squared.index_copy(0, rows, point.squared),
-        gradient,
-        gradient if both else seen.slope.index_copy(0, rows, point.slope),
-    )
-    return extra.index_copy(0, rows, at), begun, loss
+    return extra.index_copy(0, rows, at), seen.put(rows, space.take(rows).look(at)), loss
 
 
 def _restarted(task: SearchTask, space: Space, track: Track) -> Track:
@@ -434,26 +411,28 @@ def _restarted(task: SearchTask, space: Space, track: Track) -> Track:
         cost = (task.penalty.squared(noise[None]) * space.lam).clamp(min=torch.finfo(noise.dtype).tiny)
         size = torch.where(space.lam > 0, (_RESTART_COST / cost).sqrt().clamp(max=_RESTART_FARTHEST), 1.0)
         starts.append(space.limit(space.point(noise * (share * size)[:, None])))
-    return _climb_again(task, space, track, starts, steps=task.choices.full_steps)
+    return _climb_again(task, space, track, starts)
 
 
-def _climb_again(
-    task: SearchTask, space: Space, track: Track, starts: list[torch.Tensor], *, steps: int
-) -> Track:
+def _climb(task: SearchTask, space: Space, v: torch.Tensor, point: Point | None = None) -> Track:
+    """Climb from `v`, where `point` was seen, by the steps of the space's own phase."""
+    choices, free = task.choices, isinstance(space, FreeSpace)
+    steps = choices.subspace_steps if free else choices.full_steps
+    if choices.method == "adam":
+        size = choices.subspace_step_size if free else choices.full_step_size
+        return fast_adam(space, v, steps=steps, step_size=size, tol=choices.tol)
+    damping = 1.0 if free else choices.damping
+    return ascend(space, v, point or space.look(v), steps=steps, damping=damping, tol=choices.tol)
+
+
+def _climb_again(task: SearchTask, space: Space, track: Track, starts: list[torch.Tensor]) -> Track:
     """Climb from more starts of every row, several of them in one batch, and keep the best."""
-    choices, n = task.choices, len(track.v)
-    free = isinstance(space, FreeSpace)
+    n = len(track.v)
     together = max(1, _TOGETHER // max(n, 1))
     for first in range(0, len(starts), together):
         some = starts[first : first + together]
         many = space.take(torch.arange(n, device=track.v.device).repeat(len(some)))
-        v = torch.cat(some)
-        if choices.method == "adam":
-            size = choices.subspace_step_size if free else choices.full_step_size
-            other = fast_adam(many, v, steps=steps, step_size=size, tol=choices.tol)
-        else:
-            damping = 1.0 if free else choices.damping
-            other = ascend(many, v, many.look(v), steps=steps, damping=damping, tol=choices.tol)
+        other = _climb(task, many, torch.cat(some))
         for k in range(len(some)):
             part = (getattr(other, name)[k * n : (k + 1) * n] for name in Track.__dataclass_fields__)
             track = _better_track(track, Track(*part))

@@ -88,14 +88,8 @@ class GradientSearch(Search):
     batch_size: int = 16384
 
     def __post_init__(self) -> None:
-        for name, low in (
-            ("subspace_steps", 0),
-            ("full_steps", 0),
-            ("probes", 0),
-            ("restarts", 0),
-            ("batch_size", 1),
-        ):
-            value = getattr(self, name)
+        for name in ("subspace_steps", "full_steps", "probes", "restarts", "batch_size"):
+            value, low = getattr(self, name), int(name == "batch_size")
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise bad_parameter("GradientSearch", name, allowed=f"an int >= {low}", got=value)
         for name in ("subspace_step_size", "full_step_size", "damping"):

@@ -2,15 +2,16 @@
 
 Every space has the row itself at 0, so a point is a displacement. Three of them:
 
-- `WhitenedSpace` (whitened_space.py): no domain, no free direction. With δ = Σ^(−½) v the penalty is λ‖v‖², and
+- `WhitenedSpace`: no domain, no free direction. With δ = Σ^(−½) v the penalty is λ‖v‖², and
   Σ^(−½) is folded into the first layer of the model, so that a step knows nothing of the metric any more.
-- `RowSpace` (row_space.py): any metric, any domain; products with Σ cost O(dK) per row.
-- `FreeSpace` (free_space.py): K coefficients along directions that cost nothing (phase 1 of Appendix C).
+- `RowSpace`: any metric, any domain; products with Σ cost O(dK) per row.
+- `FreeSpace` (free_moves.py): K coefficients along directions that cost nothing (phase 1 of Appendix C).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -36,6 +37,19 @@ class Point:
     squared: torch.Tensor
     gradient: torch.Tensor
     slope: torch.Tensor
+
+    def take(self, rows: torch.Tensor) -> Point:
+        """Return what is known of some rows."""
+        return self._each(self, lambda mine, _: mine.index_select(0, rows))
+
+    def put(self, rows: torch.Tensor, some: Point) -> Point:
+        """Return the same with some rows replaced."""
+        return self._each(some, lambda mine, new: mine.index_copy(0, rows, new))
+
+    def _each(self, some: Point, how: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Point:
+        gradient = how(self.gradient, some.gradient)
+        slope = gradient if self.slope is self.gradient else how(self.slope, some.slope)
+        return Point(how(self.loss, some.loss), how(self.squared, some.squared), gradient, slope)
 
 
 @dataclass(frozen=True)
@@ -79,9 +93,10 @@ class Space(ABC):
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
         """Return the displacement to the fixed point and, along what is free, to the edge of the domain, (n, D)."""
 
-    @abstractmethod
     def steeper(self, point: Point, factor: torch.Tensor) -> Point:
         """Return a point with d² = 0 as it would be if the loss were `factor` (n,) times as steep there."""
+        slope = point.slope * factor[:, None]
+        return Point(point.loss, point.squared, slope, slope)
 
     @abstractmethod
     def limit(self, v: torch.Tensor) -> torch.Tensor:
@@ -196,11 +211,6 @@ class WhitenedSpace(Space):
         """Go all the way to the fixed point."""
         return point.gradient
 
-    def steeper(self, point: Point, factor: torch.Tensor) -> Point:
-        """Scale the way to the fixed point, which at v = 0 is the gradient of the loss alone."""
-        gradient = point.gradient * factor[:, None]
-        return Point(point.loss, point.squared, gradient, gradient)
-
     def limit(self, v: torch.Tensor) -> torch.Tensor:
         """Return v: there is no domain."""
         return v
@@ -272,11 +282,6 @@ class Quadratic:
         if self.free is not None:
             return self.free.shape[1] > 0
         return self.basis.shape[1] < self.basis.shape[0]
-
-    @property
-    def has_paid(self) -> bool:
-        """Whether some direction costs something."""
-        return self.scale > 0 or self.basis.shape[1] > 0
 
     def free_part(self, g: torch.Tensor) -> torch.Tensor:
         """Part of each row along free directions, (n, d)."""
@@ -383,7 +388,7 @@ class RowSpace(Space):
         domain: Domain,
         radius: float,
     ) -> None:
-        self._oracle, self._x, self._y, self._penalty, self._radius = oracle, x, y, penalty, radius
+        self._oracle, self._x, self._y, self.penalty, self._radius = oracle, x, y, penalty, radius
         self._domain = domain
         self._bounded = not isinstance(domain, Unbounded)
         self.lam, self.gradient_scale = lam, torch.ones_like(lam)
@@ -403,13 +408,13 @@ class RowSpace(Space):
 
     def squared(self, v: torch.Tensor) -> torch.Tensor:
         """Return d²."""
-        return self._penalty.squared(v)
+        return self.penalty.squared(v)
 
     def look(self, v: torch.Tensor) -> Point:
         """Evaluate loss, distance and gradient."""
         loss, slope = self._oracle(self._x + v, self._y)
-        gradient = torch.addcmul(slope, self._penalty.apply(v), self.lam[:, None], value=-2.0)
-        return Point(loss, self._penalty.squared(v), gradient, slope)
+        gradient = torch.addcmul(slope, self.penalty.apply(v), self.lam[:, None], value=-2.0)
+        return Point(loss, self.penalty.squared(v), gradient, slope)
 
     def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> Move:
         """Go towards the fixed point and along the free part, as far as the domain lets."""
@@ -437,9 +442,9 @@ class RowSpace(Space):
         self, v: torch.Tensor, slope: torch.Tensor, reach: torch.Tensor, moving: torch.Tensor | None
     ) -> torch.Tensor:
         """Where to go if there were no domain, among the coordinates that it does not stop."""
-        penalty = self._penalty
+        penalty = self.penalty
         wanted = torch.zeros_like(v)
-        if penalty.has_paid:
+        if penalty.scale > 0 or penalty.basis.shape[1] > 0:
             if moving is None:
                 wanted = penalty.step(v, slope, self._half)
             else:
@@ -452,7 +457,7 @@ class RowSpace(Space):
 
     def _careful(self, v: torch.Tensor, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Projected gradient step that the penalty cannot overshoot, and the coordinates it moves (1, else 0)."""
-        small = gradient * (self._half / self._penalty.steepest)
+        small = gradient * (self._half / self.penalty.steepest)
         went = self.limit(v + small) - v
         return went, (went.abs() > 0.01 * small.abs()).to(v.dtype)
 
@@ -462,15 +467,10 @@ class RowSpace(Space):
         wanted = self._wanted(v, point.slope, once, None)
         if not self._bounded:
             return wanted
-        if self._penalty.has_free:
-            free = self._penalty.free_part(point.slope)
+        if self.penalty.has_free:
+            free = self.penalty.free_part(point.slope)
             wanted = wanted + of_length(free, self._radius * LONGEST_FREE * once)
         return self.limit(v + wanted) - v
-
-    def steeper(self, point: Point, factor: torch.Tensor) -> Point:
-        """Scale the gradient of the loss, which is the whole gradient where d² = 0."""
-        slope = point.slope * factor[:, None]
-        return Point(point.loss, point.squared, slope, slope)
 
     def limit(self, v: torch.Tensor) -> torch.Tensor:
         """Project x + δ on the domain."""
@@ -488,11 +488,6 @@ class RowSpace(Space):
         found: torch.Tensor = self._x + v
         return self._domain.project(found, self._x) if self._bounded else found
 
-    @property
-    def penalty(self) -> Quadratic:
-        """Σ of the penalty λ δᵀΣδ."""
-        return self._penalty
-
     def single_layer(self) -> SingleLayer | None:
         """Return the model as a function of δ for a compiled loop; None where it is not one, or a domain limits δ."""
         return None if self._bounded else self._oracle.single_layer(self._x, self._y)
@@ -501,5 +496,5 @@ class RowSpace(Space):
         """Return the same for some of the rows."""
         x, y, lam = (part.index_select(0, keep) for part in (self._x, self._y, self.lam))
         return RowSpace(
-            self._oracle, x, y, lam, penalty=self._penalty, domain=self._domain, radius=self._radius
+            self._oracle, x, y, lam, penalty=self.penalty, domain=self._domain, radius=self._radius
         )
