@@ -178,8 +178,9 @@ def find_names(text: str, source: Collection[str] = ()) -> tuple[list[Word], lis
         else:
             found.append(word)
             sure.add(key)
-    # What is a name in one place of a text is the same person's name in the others.
-    found += [w for w in (*unsure, *doubtful) if name_key(w.text) in sure - surnames]
+    # What is a name in one place of a text is the same person's name in the others, but "mark" after "Mark" is a word.
+    again = [w for w in (*unsure, *doubtful) if w.text[0].isupper() or name_key(w.text) not in ORDINARY]
+    found += [w for w in again if name_key(w.text) in sure - surnames]
     doubtful = [w for w in doubtful if name_key(w.text) not in sure]
     return sorted(found, key=lambda word: word.start), doubtful
 
