@@ -154,7 +154,7 @@ def test_the_same_audit_and_the_same_family_for_bounds(fuzz, sound, tmp_path):
         result = lw.audit(
             model, frame, y, metric=metric, domain=domain, eps=0.05, search="candidates", random_state=0
         )
-        found.append((result.gap, result.pure_gap, type(family_of(model, domain)).__name__))
+        found.append((result.gap, result.pure_gap, type(family_of(model, domain, encoded=False)).__name__))
     assert found[0] == found[1]
     assert found[0][2] == "TreeFamily"
 

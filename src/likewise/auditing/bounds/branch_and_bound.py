@@ -153,9 +153,9 @@ class OpenRegions:
         """Cut the most promising regions of active people; return those with work left."""
         people, slots, uppers, going = [], [], [], []
         for person in active:
-            heap = self.heaps[person]
-            taken = 0
-            while heap and taken < _AT_ONCE and self._goes_on(person, max_nodes):
+            heap, taken, least = self.heaps[person], 0, self.work.lower[person]
+            room = _AT_ONCE if self.nodes[person] < max_nodes else 0
+            while heap and taken < room and -heap[0][0] > least:
                 _, _, slot, bound = heap[0]
                 self._in_work.append((person, bound))
                 heapq.heappop(heap)
@@ -182,10 +182,6 @@ class OpenRegions:
         self._keep(found)
         self._in_work.clear()
         return going
-
-    def _goes_on(self, person: int, max_nodes: int) -> bool:
-        promising = -self.heaps[person][0][0] > self.work.lower[person]
-        return bool(promising and self.nodes[person] < max_nodes)
 
     def _finish(self, person: int) -> None:
         """Settle what a person has left, and free it."""

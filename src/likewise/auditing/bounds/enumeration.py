@@ -118,8 +118,7 @@ class EnumerationSearch(Search):
         parts: list[_Asked] = []
         for first in range(0, len(twins), _ROWS_AT_ONCE):
             if budget.spent:
-                reason = Message("reason.enumeration_time")
-                return Found(support, "not_converged", (reason,))
+                return Found(support, "not_converged", (Message("reason.enumeration_time"),))
             budget.tell(first / len(twins))
             number = np.arange(first, min(first + _ROWS_AT_ONCE, len(twins)))
             parts.append(_ask(problem, twins, twins.at_no_distance(problem, number)))

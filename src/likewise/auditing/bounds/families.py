@@ -21,7 +21,7 @@ from likewise.core.errors import InputError
 from likewise.data.encoding import AffineMap
 from likewise.models import Model, as_model
 from likewise.models.layers import Layers, read_relu_network
-from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.losses import Loss
 from likewise.models.model import TableModel, are_made_up
 from likewise.models.sklearn_model import SklearnModel
 from likewise.models.table_features import is_table_pipeline, read_table_features, read_trees_behind
@@ -89,23 +89,20 @@ _MIXED = 2_000
 
 
 def family_of(
-    model: Any,
-    domain: Any,
-    *,
-    loss: LossLike | None = None,
-    encoded: bool | None = None,
-    own: AffineMap | None = None,
+    model: Any, domain: Any, *, encoded: bool, own: AffineMap | None = None
 ) -> TreeFamily | NetworkFamily:
-    """Return the family that bounds a model over a domain, as it was read: `family_at` compares it with the model."""
+    """Return the family that bounds a model of encoded rows, or of the table's own columns, over a domain.
+
+    It is what was read: `family_at` compares it with the model.
+    """
     adapter = model if isinstance(model, Model) else as_model(model)
-    objective = adapter.loss if loss is None else as_loss(loss, owner="family_of")
-    layout = TableLayout.of(domain)
+    objective, layout = adapter.loss, TableLayout.of(domain)
     # A table's own numbers go through such a wrapper; what is read is inside it.
     inner = adapter.inner if isinstance(adapter, TableModel) else adapter
     estimator = getattr(inner, "estimator", inner)
-    if encoded is False and adapter.encoder is not None:
+    if not encoded and adapter.encoder is not None:
         raise InputError("family_of: the model's own encoding of the table is not the domain's.")
-    if encoded is not True and is_table_pipeline(estimator):
+    if not encoded and is_table_pipeline(estimator):
         return _behind_pipeline(estimator, adapter, layout, objective)
     reasons = []
     try:
@@ -113,10 +110,9 @@ def family_of(
     except InputError as error:
         reasons.append(str(error))
     else:
-        raw = _sees_table(adapter, layout, encoded)
-        if not raw and own is not None and not own.is_identity:
+        if encoded and own is not None and not own.is_identity:
             raise InputError("family_of: the trees' own encoding of the table is not the domain's.")
-        sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
+        sources = encoded_sources(layout) if encoded else raw_sources(layout, trees, adapter.feature_names)
         return TreeFamily(trees, layout, sources, objective, _answered(adapter, trees))
     try:
         net = _network(inner, adapter, layout, encoded, own)
@@ -198,57 +194,14 @@ def _answered(adapter: Model, read: TreeEnsemble | Layers) -> float:
 
 
 def _network(
-    inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None, own: AffineMap | None
+    inner: Model, adapter: Model, layout: TableLayout, encoded: bool, own: AffineMap | None
 ) -> Layers:
     """The network of encoded rows that a model is."""
     # What a general adapter of scikit-learn wraps may be a network all the same.
     net = read_relu_network(inner.estimator if isinstance(inner, SklearnModel) else inner)
     if own is not None:
         return net if own.is_identity else behind(net, own)
-    encoder = getattr(adapter, "encoder", None)
-    if encoded is None and encoder is not None:
-        _check_same_encoding(encoder, layout)
-        return net
-    if not _sees_table(adapter, layout, encoded):
+    if encoded:
         return net
     names = adapter.feature_names
     return of_encoded_rows(net, layout, None if names is None or are_made_up(names) else names)
-
-
-def _check_same_encoding(own: Any, layout: TableLayout) -> None:
-    """Raise unless a model's own encoder writes rows as the domain does; ranges may differ."""
-    known = getattr(own, "columns_", ())
-    for mine, theirs in zip(known, layout.columns, strict=False):
-        same = (mine.name, mine.slice, tuple(mine.categories)) == (
-            theirs.name,
-            theirs.slice,
-            tuple(theirs.categories),
-        )
-        numbers = [(column.mean, column.scale, column.curve) for column in (mine, theirs)]
-        if not same or (not mine.categories and numbers[0] != numbers[1]):
-            raise InputError(
-                f"family_of: the model's own encoding of column {mine.name!r} is not the domain's. "
-                "Pass the domain that the model was trained with."
-            )
-    if len(known) != layout.n_columns:
-        raise InputError("family_of: the model's own encoding has other columns than the domain.")
-
-
-def _sees_table(adapter: Model, layout: TableLayout, encoded: bool | None) -> bool:
-    """Whether the model's columns are the table's own."""
-    if encoded is not None:
-        return not encoded
-    if adapter.takes_frame:
-        return True
-    names = {column.name for column in layout.columns}
-    by_name = adapter.feature_names is not None and set(adapter.feature_names) <= names
-    by_width = adapter.n_features == layout.width
-    plain = all(
-        column.mean == 0.0 and column.scale == 1.0 and column.curve is None and column.width == 1
-        for column in layout.columns
-    )
-    if by_name and by_width and not plain:
-        raise InputError(
-            "family_of: the model's columns fit both the table and its encoding. Pass encoded=True or False."
-        )
-    return by_name and not by_width

@@ -330,7 +330,8 @@ def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
         if column.kind == "categorical":
             low[:, i], high[:, i] = 0.0, len(column.categories) - 1.0
             if column.immutable:
-                keep_only(layout, allowed, i, own)
+                first, count = int(layout.offset[i]), int(layout.count[i])
+                allowed[:, first : first + count] = np.arange(count)[None, :] == own[:, None]
             continue
         floor, ceiling = column.lower, column.upper
         if column.kind == "integer":
@@ -338,12 +339,6 @@ def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
         low[:, i] = own if column.immutable else np.minimum(floor, own)
         high[:, i] = own if column.immutable else np.maximum(ceiling, own)
     return Regions(low, high, allowed)
-
-
-def keep_only(layout: TableLayout, allowed: ByteArray, column: int, codes: FloatArray) -> None:
-    """Leave one category of a column to each row, in place."""
-    first, count = int(layout.offset[column]), int(layout.count[column])
-    allowed[:, first : first + count] = np.arange(count)[None, :] == codes[:, None]
 
 
 def divide(layout: TableLayout, regions: Regions, split: Split) -> Regions:

@@ -105,11 +105,8 @@ class LinearModel:
 
     def losses(self, X: Any, y: Any) -> FloatArray:
         """Loss of each row under its label, shape (n,)."""
-        return self.losses_at(np.asarray(to_numpy(X), dtype=float), self.label_index(y))
-
-    def losses_at(self, X: FloatArray, index: IntArray) -> FloatArray:
-        """Loss of each row under the class of that position, shape (n,); no checks, for inner loops."""
-        scores = X @ self.coef.T + self.intercept
+        index = self.label_index(y)
+        scores = np.asarray(to_numpy(X), dtype=float) @ self.coef.T + self.intercept
         return loss_of_scores(scores - np.take_along_axis(scores, index[:, None], 1), index, self.loss)
 
 
@@ -324,15 +321,11 @@ def _row_boxes(domain: Any, X: FloatArray, metric: Any, *, owner: str) -> BoxRes
     else:
         lower, upper = (np.asarray(to_numpy(side), dtype=float) for side in domain.bounds())
     low, high = np.minimum(lower - X, 0.0), np.maximum(upper - X, 0.0)
-    fixed = _immutable_columns(domain)
+    if isinstance(domain, BoxDomain):
+        fixed = [int(column) for column in domain.immutable]
+    else:
+        columns = (column for column in getattr(domain, "columns_", ()) if column.immutable)
+        fixed = [at for column in columns for at in range(column.start, column.stop)]
     low[:, fixed], high[:, fixed] = 0.0, 0.0
     form = CostForm.from_metric(float(metric.scale), basis, np.asarray(to_numpy(metric.values), dtype=float))
     return BoxResponse(form, low, high, rotation)
-
-
-def _immutable_columns(domain: Any) -> list[int]:
-    """Encoded columns that a search may not change."""
-    if isinstance(domain, BoxDomain):
-        return [int(column) for column in domain.immutable]
-    columns = getattr(domain, "columns_", ())
-    return [at for column in columns if column.immutable for at in range(column.start, column.stop)]

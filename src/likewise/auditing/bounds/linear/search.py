@@ -142,18 +142,14 @@ def exact_dual(
     problem = Problem.build(model, X, y, metric=metric, domain=domain, owner=owner)
     solve = Solver(problem, tol=tol, max_nodes=max_nodes)
     tol = min(tol, _FINE) if solve.has_paths else tol
-    if _unbounded(problem):
+    # Where some row's loss grows without end at no cost, V(ε) is infinite for every ε.
+    if problem.model.loss != "zero_one" and problem.escapes(1.0)[problem.index].any():
         return ExactDual(
             np.inf, np.inf, np.inf, eps, float(problem.base_losses.mean()), True, "unbounded", solve(1.0)
         )
     if eps == 0:
         return _alone(problem, _try(solve, np.inf, eps, tol), eps, tol)
     return _minimise(problem, solve, eps, tol)
-
-
-def _unbounded(problem: Problem) -> bool:
-    """Whether some row's loss grows without end at no cost, so that V(ε) is infinite for every ε."""
-    return problem.model.loss != "zero_one" and bool(problem.escapes(1.0)[problem.index].any())
 
 
 def _alone(problem: Problem, line: _Line, eps: float, tol: float) -> ExactDual:
