@@ -282,7 +282,7 @@ def exchange_words(rows: Sequence[Any]) -> Message:
     """Say of rows of `AuditResult.effects` how many people would gain and lose the favourable decision."""
     said: Message | None = None
     for row in rows:
-        values = {name: int(row[name]) for name in ("people", "gain", "lose")}
+        values: dict[str, Any] = {name: int(row[name]) for name in ("people", "gain", "lose")}
         values |= {name: str(row[name]) for name in ("attribute", "recorded", "instead")}
         if said is not None:
             said = Message("headline.exchange_back", first=said, **values)
