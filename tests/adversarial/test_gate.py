@@ -602,3 +602,20 @@ def test_one_decision_for_everybody_is_never_proof_of_independence(labels):
         else "Everybody gets the same" in found.headline.sentence
     )
     assert ("Without labels" in found.headline.sure) is not labels
+
+
+def test_an_encoding_that_nobody_named_is_said_first_and_nothing_is_proved():
+    """A bare network on a raw table: with the encoder or a function that encodes, the doubt is gone."""
+    torch = pytest.importorskip("torch")
+    people = pd.DataFrame({"income": np.arange(60.0), "sex": ["F", "M"] * 30})
+    domain = lw.TabularDomain.from_frame(people)
+    names = list(domain.get_feature_names_out())
+    net = torch.nn.Linear(len(names), 2)
+    with torch.no_grad():
+        net.weight[:, [name.startswith("sex") for name in names]] = 0.0
+    found = lw.audit(net, people, sensitive_features=["sex"])
+    assert [one.kind for one in found.findings][:1] == ["encoding"]
+    assert found.headline.badge == "not_found"
+    assert "not known how the model's inputs were encoded" in " ".join(str(found).split())
+    told = lw.audit(net, people, sensitive_features=["sex"], domain=domain)
+    assert "encoding" not in {one.kind for one in told.findings}

@@ -346,3 +346,24 @@ def test_an_estimator_of_ones_own_that_was_fitted_on_frames_gets_frames(table, k
     result = lw.audit(model, frame, y, sensitive_features=["sex"])
     assert result.sensitive.changed == pytest.approx(changed_by_hand(model, frame, ["sex"]), abs=1e-12)
     assert result.sensitive.changed > 0
+
+
+def test_ids_and_dates_beside_gaps_are_listed_as_the_table_has_them():
+    """Stand-ins of ids and dates, and gaps that the model takes, are both undone in what people read."""
+    frame = pd.DataFrame(
+        {
+            "number": [f"A{k:03d}" for k in range(60)],
+            "born": pd.date_range("1970-01-01", periods=60, freq="31D"),
+            "sex": ["F", "M"] * 30,
+            "income": np.where(np.arange(60) % 7 == 0, np.nan, np.arange(60.0)),
+        }
+    )
+
+    def score(table):
+        known = table["number"].str.len() + pd.to_datetime(table["born"]).dt.year
+        return 1 / (1 + np.exp(-(table["income"].fillna(30) - 30) / 10 - (table["sex"] == "M") - 0 * known))
+
+    people = lw.audit(score, frame, sensitive_features=["sex"]).people
+    assert len(people)
+    for one in people.itertuples():
+        assert (one.number, one.born[:10]) == (frame["number"][one.row], str(frame["born"][one.row])[:10])

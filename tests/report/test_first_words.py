@@ -171,7 +171,7 @@ def test_summary_comes_right_after_kind_and_version(result, samples):
     compared = comparison_document(samples.comparison(), max_people=5)
     assert list(compared)[:3] == ["kind", "schema_version", "summary"]
     told = compared["summary"]["sentences"]
-    assert told[1].startswith("“blind <b>”: No answer about these people depends on sex and race")
+    assert told[1].startswith("“blind <b>”: No answer about these people depends on sex or race")
     assert told[2].startswith("“blind <b>”: None of these ")
 
 

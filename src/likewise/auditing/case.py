@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.results.audit_result import AuditResult, Scope
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
+from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.core.text import option, truncated
 from likewise.counterfactuals.edits import EditParts, edited_columns
@@ -164,6 +166,8 @@ def match_people(
         takes=takes,
         loss=loss,
     )
+    if domain is not None and {column.name for column in domain.columns_} == set(matched.columns):
+        matched = replace(matched, encoding_assumed=False)
     if not matched.model.loss.regression:
         try:
             matched = _with_class_names(matched, people.values, positive)
@@ -508,7 +512,15 @@ def audit_case(
     chosen = _favourable_class(case)
     if chosen is not None:
         result = replace(result, favourable=chosen, guessed=False)
+    result = replace(result, findings=with_encoding(matched, result.findings))
     return _with_gaps(_with_places(result, case), case.gaps, case.tolerance or 0.0)
+
+
+def with_encoding(matched: Matched, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Say first if nobody said how the rows of a table become the numbers that a network takes."""
+    return (
+        (Finding("encoding", Message("gate.encoding")), *findings) if matched.encoding_assumed else findings
+    )
 
 
 def _with_places(result: AuditResult, case: Case) -> AuditResult:

@@ -44,6 +44,7 @@ class Matched:
     domain: TabularDomain
     columns: tuple[str, ...]
     note: str = ""
+    encoding_assumed: bool = False
 
     def decide(self, table: Any) -> np.ndarray[Any, Any]:
         """Return the model's decisions about a raw table."""
@@ -237,11 +238,7 @@ def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matc
             f"The model was made on columns that the table does not have, such as {wrong!r}. "
             f"Encoded, the table has: {', '.join(names[:12])}, …"
         )
-    note = (
-        "the model file does not say how its inputs were encoded, so the table was encoded by its own means, "
-        "standard deviations and categories. Save the encoder with the model to be exact."
-    )
-    return Matched(model, domain, columns, note)
+    return Matched(model, domain, columns, encoding_assumed=True)
 
 
 def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> Model:
@@ -295,6 +292,15 @@ class MissingCellsModel(WrappedModel):
 
     def _for_inner(self, rows: Any) -> Any:
         return self.missing.restored(rows)
+
+
+def as_recorded(model: Model, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return people as the user's table has them: with gaps, ids, dates and texts that an audit has stand-ins for."""
+    while isinstance(model, MissingCellsModel):
+        if isinstance(model.missing, MissingCells):
+            frame = model.missing.restored(frame)
+        model = model.inner
+    return frame
 
 
 def why_not_missing(model: Model, frame: pd.DataFrame) -> str | None:

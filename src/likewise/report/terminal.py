@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from likewise.core.plain import named
 from likewise.core.text import interval_ends, short_number
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
-from likewise.report.document import number_rows, numbers_document
+from likewise.report.document import asks_metric, number_rows, numbers_document
 from likewise.report.first_words import example_person, example_words, favourable_words, reach_words
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def audit_lines(
     top += [line for note in notes[:2] for line in wrapped(note, most=2)]
     if not result.answered:
         return [*top, ""], verdict
-    sure, one = wrapped(found.sure, most=4), example_person(result)
+    sure, one = [*_gap(result, wrapped), *wrapped(found.sure, most=6)], example_person(result)
     example = [] if one is None else wrapped(example_words(result, one, names), most=3)
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
     bars = _bars(result, say, width)
@@ -162,6 +162,17 @@ def audit_lines(
         del part[room if room >= least else 0 :]
         room -= len(part)
     return [*top, "", *bars, *([""] if bars else []), *rates, *example, *sure, ""], verdict
+
+
+def _gap(result: AuditResult, wrapped: Callable[..., list[str]]) -> list[str]:
+    """What the paper's audit found, if a metric was given."""
+    if not asks_metric(result) or not result.labelled:
+        return []
+    bound = result.certificate.bound
+    proved = None if bound is None else bound.gap
+    end = Message("verdict.open") if proved is None else Message("verdict.proven", gap=proved)
+    said = Message("first.gap", eps=result.eps, gap=result.gap, pure=result.pure_gap, open_end=end)
+    return wrapped(said, *result.reasons[:1], most=3)
 
 
 def _notes(result: AuditResult) -> list[str]:

@@ -149,7 +149,7 @@ def conclude(
         assumptions=prepared.assumptions,
         settings=prepared.settings | asked,
         timing=clock.timing,
-        scope=Scope(n, n),
+        scope=Scope(n, n, counted="position"),
         favourable=favourable,
         guessed=favourable is not None,
         limit=questions.limit,

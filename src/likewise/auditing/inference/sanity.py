@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
     from likewise.auditing.results.effects import SensitiveSums
 
-FindingKind = Literal["unstable", "units", "values", "one class", "guessing", "same", "unread", "unmoved"]
-_SAID: tuple[FindingKind, ...] = ("same", "unread", "unmoved")
+FindingKind = Literal[
+    "unstable", "units", "values", "one class", "guessing", "same", "encoding", "unread", "unmoved"
+]
+_SAID: tuple[FindingKind, ...] = ("same", "encoding", "unread", "unmoved")
 
 # A column tells of its units if the table has so many values of it.
 _VALUES = 10
@@ -54,11 +56,11 @@ class Finding:
 
     Parameters
     ----------
-    kind : {"unstable", "units", "values", "one class", "guessing", "same", "unread", "unmoved"}
+    kind : {"unstable", "units", "values", "one class", "guessing", "same", "encoding", "unread", "unmoved"}
         The model does not give the same answer twice; the table lies outside of all that the model distinguishes; it does
         not know the table's values; nearly everybody gets one decision, and the labels differ; the model is worse than a
-        constant on the labels; everybody gets one decision, whatever the sensitive columns are; the model does not read a
-        sensitive column; no answer about these people depends on one.
+        constant on the labels; everybody gets one decision, whatever the sensitive columns are; nothing says how a table
+        becomes the numbers that the model takes; the model does not read a sensitive column; no answer about these people depends on one.
     sentence : str
         In words.
     columns : tuple of str

@@ -217,7 +217,8 @@ def headline(result: AuditResult) -> Headline:
         title = Message("badge.not_found", columns=columns)
         alike = next(finding.sentence for finding in result.findings if finding.kind == "same")
         return Headline("not_found", title, alike, _sure(result), _limit(result))
-    if only.exact and not result.scope.sampled:
+    assumed = any(finding.kind == "encoding" for finding in result.findings)
+    if only.exact and not result.scope.sampled and not assumed:
         title = Message("badge.independent", columns=columns)
         sentence = Message(f"headline.independent_{read}", values=_values(result), **said)
         return Headline("independent", title, sentence, _sure(result), _limit(result))

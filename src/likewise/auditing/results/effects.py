@@ -18,6 +18,7 @@ from likewise.core.checks import IntArray
 from likewise.core.exact_sum import ExactSum
 from likewise.core.plain import plain_cell
 from likewise.data.missing_values import MISSING_WORD
+from likewise.models.matching import as_recorded
 
 if TYPE_CHECKING:
     from likewise.auditing.results.sensitive import Attribute, Enumeration
@@ -438,8 +439,7 @@ def _people(
         return
     rows = problem.rows
     people = problem.coordinates.original(rows.iloc[chosen] if hasattr(rows, "iloc") else rows[chosen])
-    if problem.missing is not None:
-        people = problem.missing.restored(people)
+    people = as_recorded(problem.coordinates.model, people)
     columns = {str(name): [plain_cell(cell) for cell in people[name]] for name in people.columns}
     for one in found.attributes:
         for part in one.fields:
@@ -460,7 +460,8 @@ def _people(
             else (float(found.own[person]), float(after[at]))
         )
         mine = {name: column[at] for name, column in columns.items()}
-        yield ChangedPerson(problem.first + int(person), mine, twin, own, then, int(changes[at]))
+        place = problem.first + int(person)
+        yield ChangedPerson(place, mine, twin, own, then, int(changes[at]), row=place)
 
 
 # ---- tables ----------------------------------------------------------------------------------------------

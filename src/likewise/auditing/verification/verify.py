@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.bounds.family import Family
-from likewise.auditing.case import MatchedPeople, match_people, table_request, with_unused
+from likewise.auditing.case import MatchedPeople, match_people, table_request, with_encoding, with_unused
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.verdict import Badge
 from likewise.auditing.python_case import loaded_model, named_table
@@ -270,7 +270,12 @@ def verify_people(
         people = found.people.filled.loc[whole, list(plain.columns)] if whole.any() else None
         proof = prepare(plain.model, plain.domain, names, people=people, encoded=_takes_encoded(plain))
     result = _verify(proof, asked, seconds=seconds, absent=not known, **choices)
-    return replace(result, sensitive_features=tuple(sensitive_features), counted=found.people.counted)
+    return replace(
+        result,
+        sensitive_features=tuple(sensitive_features),
+        counted=found.people.counted,
+        findings=with_encoding(plain, result.findings),
+    )
 
 
 def _takes_encoded(matched: Matched) -> bool | None:

@@ -15,7 +15,7 @@ from likewise.core.plain import named
 from likewise.data.missing_values import MissingCells
 from likewise.data.tabular import TabularDomain
 from likewise.models import Model, as_model
-from likewise.models.matching import MissingCellsModel
+from likewise.models.matching import MissingCellsModel, as_recorded
 from likewise.report.explore.models import exact_cell, page_model
 
 # The columns of a domain as the page shows them: which control fits, and which values are possible.
@@ -185,8 +185,8 @@ def explore_document(
         raise bad_parameter("explore_document", "models", allowed="at least one model", got="none")
     adapters = {name: as_model(model) for name, model in models.items()}
     first = next(iter(adapters.values()))
+    shown = as_recorded(first, people)
     gaps = first.missing if isinstance(first, MissingCellsModel) else None
-    shown = people if gaps is None else gaps.restored(people)
     found = dict(results or {})
     names = list(domain.encoding_.names)
     most = max(min(max_people, _MAX_CELLS // len(names)), 10)
