@@ -607,7 +607,7 @@ def test_one_decision_for_everybody_is_never_proof_of_independence(labels):
 def test_an_encoding_that_nobody_named_is_said_first_and_nothing_is_proved():
     """A bare network on a raw table: with the encoder or a function that encodes, the doubt is gone."""
     torch = pytest.importorskip("torch")
-    people = pd.DataFrame({"income": np.arange(60.0), "sex": ["F", "M"] * 30})
+    people = pd.DataFrame({"income": np.random.default_rng(0).normal(size=60), "sex": ["F", "M"] * 30})
     domain = lw.TabularDomain.from_frame(people)
     names = list(domain.get_feature_names_out())
     net = torch.nn.Linear(len(names), 2)

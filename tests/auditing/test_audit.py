@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import jsonschema
 import numpy as np
@@ -264,9 +265,12 @@ def test_save_and_load(result, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["audit.json"]
     jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), lw.report.json_schema())
     result.save(tmp_path / "audit.html")
-    assert lw.report.render_html(json.loads(path.read_text(encoding="utf-8"))) == (
-        (tmp_path / "audit.html").read_text(encoding="utf-8")
-    )
+    written = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    again = lw.report.render_html(json.loads(path.read_text(encoding="utf-8")))
+    # The file written also says when, and with which versions.
+    parts = r"(?s)<h[1-3].*?</h[1-3]>|<tr data-person.*?</tr>|<p>.*?</p>"
+    assert len(re.findall(parts, again)) > 10
+    assert set(re.findall(parts, again)) <= set(re.findall(parts, written))
     result.save(tmp_path / "evidence")
     assert (tmp_path / "evidence" / "evidence.json").is_file()
     with pytest.raises(InputError, match=r"ends in \.json or \.html"):

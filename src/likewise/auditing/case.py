@@ -518,9 +518,11 @@ def audit_case(
 
 def with_encoding(matched: Matched, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Say first if nobody said how the rows of a table become the numbers that a network takes."""
-    return (
-        (Finding("encoding", Message("gate.encoding")), *findings) if matched.encoding_assumed else findings
-    )
+    if not matched.encoding_assumed:
+        return findings
+    # Which input is which column is then assumed too.
+    rest = (finding for finding in findings if finding.kind != "unread")
+    return (Finding("encoding", Message("gate.encoding")), *rest)
 
 
 def _with_places(result: AuditResult, case: Case) -> AuditResult:

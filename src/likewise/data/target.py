@@ -24,9 +24,14 @@ _LEAST_PEOPLE, _MOST_VALUES = 100, 20
 
 
 def find_value(values: Any, text: Any, *, what: str) -> Any:
-    """Return the value that is written as `text`: 1 for "1" and "1.0", True for "true"."""
+    """Return the value that is written as `text`: 1 for "1", "1.0" and True, True for "true" and 1."""
     found = list(values)
     wanted = _written(text)
+    if isinstance(text, (bool, np.bool_)):
+        found = [value for value in found if not isinstance(value, str)] or found
+        for value in found:
+            if value == text:
+                return value
     for value in found:
         if wanted in (_written(value), str(value)):
             return value
