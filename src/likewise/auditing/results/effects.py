@@ -460,8 +460,8 @@ def _people(
             else (float(found.own[person]), float(after[at]))
         )
         mine = {name: column[at] for name, column in columns.items()}
-        place = problem.first + int(person)
-        yield ChangedPerson(place, mine, twin, own, then, int(changes[at]), row=place)
+        number = problem.first + int(person)
+        yield ChangedPerson(number, mine, twin, own, then, int(changes[at]), row=number)
 
 
 # ---- tables ----------------------------------------------------------------------------------------------
