@@ -101,6 +101,7 @@ def print_audit(
     Exact for these 4 people: every value of sex found in the table or declared (F,
     M) was tried. If they are a random sample of a larger group, the share of
     changed decisions in that group is 0.6% to 80.6% (95% confidence interval).
+    Without labels it was not checked whether model and table belong together.
     <BLANKLINE>
     Depends on sex: 1 of 4 people (25.0%) would get another decision if only the
     entry for sex were different: of 2 recorded as F, 1 would gain and 0 would lose
