@@ -52,7 +52,7 @@ def test_what_the_action_passes_is_what_the_command_takes(action, tmp_path):
     stub.chmod(0o755)
     given = {
         "MODEL": "my model.onnx", "TABLE": "people.csv", "TARGET": "$(touch harmed)", "SENSITIVE": "sex\nmarital status\n",
-        "POSITIVE": ">50K", "EPS": "0", "DELTA": "0.05", "CONFIG": "", "EVIDENCE": "out",
+        "FAVOURABLE": ">50K", "LIMIT": "1%", "EPS": "0", "DELTA": "0.05", "CONFIG": "", "EVIDENCE": "out",
     }  # fmt: skip
     assert set(given) == set(step["env"])
     environment = {
@@ -71,6 +71,7 @@ def test_what_the_action_passes_is_what_the_command_takes(action, tmp_path):
     )
     assert found["sensitive"] == ("sex", "marital status")
     assert (found["eps"], found["delta"], found["output"]) == ("0", 0.05, ("out/",))
+    assert found["limit"] in ("1%", 0.01)
     assert not (tmp_path / "harmed").exists()
     assert (tmp_path / "output").read_text(encoding="utf-8") == "evidence=out\nsarif=out/audit.sarif\n"
 
