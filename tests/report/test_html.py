@@ -150,7 +150,8 @@ def test_a_page_that_would_grow_too_large_lists_fewer_people(samples, tmp_path, 
     shown = len(document["summary"]["people"])
     assert 10 <= shown < len(audit_document(result)["summary"]["people"])
     page = (tmp_path / "fewer.html").read_text(encoding="utf-8")
-    assert f"{shown} of {result.changed.count} people are listed" in page
+    assert f"{result.changed.count} people would get another decision: " in page
+    assert f"{shown} of them are listed" in page
 
 
 def test_same_result_same_bytes(samples):
