@@ -80,7 +80,7 @@ def audit(page: Path) -> None:
     result = lw.audit(fitted, test, data.y_test, sensitive_features=["sex", "race"], favourable=1)
     domain = lw.TabularDomain.from_frame(test)
     explore = explore_document(
-        domain, test, np.asarray(data.y_test), models={"income": fitted}, sensitive=["sex", "race"],
+        domain, test, np.asarray(data.y_test), models={"income": fitted}, sensitive_features=["sex", "race"],
         results={"income": result}, labels=labels,
     )  # fmt: skip
     write_html(result, page, title="Audit of an income model", labels=labels, explore=explore)

@@ -76,7 +76,7 @@ def panel(samples):
         people[:200],
         y[:200],
         models={"m": as_model(fitted)},
-        sensitive=["sex", "race"],
+        sensitive_features=["sex", "race"],
     )
 
 

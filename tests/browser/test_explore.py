@@ -77,7 +77,7 @@ class Story:
             self.people,
             self.y,
             models={name: self.models[name] for name in names},
-            sensitive=["sex", "race"],
+            sensitive_features=["sex", "race"],
             results={name: self.results[name] for name in names},
             labels=LABELS,
         )
@@ -267,7 +267,9 @@ def test_of_a_wide_table_the_rest_is_folded_and_opens_where_something_is_wrong(b
 
     model = as_model(LogisticRegression().fit(domain.encode_array(people), y))
     result = audit(model, people, y, metric=metric, domain=domain, eps=0.0, search="candidates")
-    explored = explore_document(domain, people, models={"m": model}, sensitive=["sex"], results={"m": result})
+    explored = explore_document(
+        domain, people, models={"m": model}, sensitive_features=["sex"], results={"m": result}
+    )
     write_html(result, tmp_path / "wide.html", explore=explored)
     browser.show(tmp_path / "wide.html", width=400, height=800)
     browser.wait(lambda: browser.all(".outcome"))

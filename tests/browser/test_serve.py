@@ -62,7 +62,7 @@ def server(people):
 
     metric = ExpertSubspace(["sex"]).fit(people[0]).metric_
     with start_server(
-        black_box, *people, sensitive=["sex"], metric=metric, eps=0.0, name="black box"
+        black_box, *people, sensitive_features=["sex"], metric=metric, eps=0.0, name="black box"
     ) as running:
         yield running
 

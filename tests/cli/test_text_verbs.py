@@ -129,7 +129,7 @@ def test_audit_texts_counts_first_then_pays_once_then_replays(run, letters, tmp_
 def test_audit_texts_by_default_swaps_names_and_reads_labels(run, letters):
     letters[-1] = "judge.py:word"
     done = run(
-        "audit-texts", *letters, "--set", "positive=good", "--names", "black-female", "--cluster", "job"
+        "audit-texts", *letters, "--set", "favourable=good", "--names", "black-female", "--cluster", "job"
     )
     assert done.code in (0, 1)
     assert "name" in done.out

@@ -179,7 +179,7 @@ def test_a_given_model_is_shown_as_it_is_and_mended(hiring, tmp_path):
         y,
         sensitive_features=["sex"],
         model=biased,
-        positive="yes",
+        favourable="yes",
         candidates=[BLIND],
         folds=2,
         rule=Rule(within=1),

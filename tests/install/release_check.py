@@ -87,7 +87,7 @@ assert mlflow.MlflowClient().get_run(run.info.run_id).data.metrics["fairness.pur
 from urllib.request import Request, urlopen
 from likewise.serving import start_server
 metric = lw.ExpertSubspace(["sex"]).fit(X).metric_
-with start_server(model, X, y, sensitive=["sex"], metric=metric, eps=0.0) as running:
+with start_server(model, X, y, sensitive_features=["sex"], metric=metric, eps=0.0) as running:
     port, token = running.secrets.port, running.secrets.token
     page = Request(f"http://127.0.0.1:{port}/", headers={"Cookie": f"likewise_{port}={token}"})
     assert b"explore-data" in urlopen(page).read()

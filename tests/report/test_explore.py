@@ -130,7 +130,7 @@ def test_the_document_holds_the_rules_of_the_domain(people):
     domain = lw.TabularDomain.from_frame(frame, immutable=["job"], ranges={"pay": (0, None)})
     fitted = DecisionTreeClassifier(max_depth=3).fit(domain.encode_array(frame), y)
     document = explore_document(
-        domain, frame, y, models={"tree": fitted}, sensitive=["sex", "faith"],
+        domain, frame, y, models={"tree": fitted}, sensitive_features=["sex", "faith"],
         labels={0: "no", 1: "yes"},
     )  # fmt: skip
     age, pay, job, sex = document["columns"]
@@ -172,7 +172,7 @@ def test_people_with_gaps_have_them_in_the_page(people):
     domain = lw.TabularDomain.from_frame(marked, immutable=["pay is missing"])
     inner = DecisionTreeClassifier(max_depth=3).fit(table[["age", "pay"]], y)
     model = MissingCellsModel(as_model(inner, takes_frame=True), gaps)
-    document = explore_document(domain, marked, y, models={"tree": model}, sensitive=["sex"])
+    document = explore_document(domain, marked, y, models={"tree": model}, sensitive_features=["sex"])
     by_name = {column["name"]: (j, column) for j, column in enumerate(document["columns"])}
     at, pay = by_name["pay"]
     assert pay["missing"] is True

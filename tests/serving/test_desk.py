@@ -212,7 +212,7 @@ def test_an_uploaded_table_becomes_a_page(client):
         ({"table": 999}, "not here any more"),
         ({"seconds": -1}, "between 1 s and a day"),
         ({"seconds": True}, "between 1 s and a day"),
-        ({"positive": 1}, "must be one of the target's"),
+        ({"favourable": 1}, "must be one of the target's"),
     ],
 )
 def test_a_question_that_does_not_fit_is_refused(client, question, why):
@@ -237,7 +237,7 @@ def test_an_audit_that_fails_says_why(client):
 @pytest.mark.parametrize("favourable", ["0", "1"])
 def test_the_favourable_value_and_the_sample_that_are_asked_for_are_used(client, favourable):
     number = upload(client)
-    asked = {"table": number, "target": "hired", "sensitive": ["sex"], "positive": favourable, "sample": 40}
+    asked = {"table": number, "target": "hired", "sensitive": ["sex"], "favourable": favourable, "sample": 40}
     assert client.post("/api/jobs", asked)[0] == 200
     job = wait(client, ("done", "failed"))
     assert job["error"] is None

@@ -214,8 +214,8 @@ def test_groups_clusters_and_what_changed_nothing():
     ("reply", "options", "wanted"),
     [
         (True, {}, (1.0, None)),
-        ([0.9, 0.1], {"positive": 0}, (0.9, "0")),
-        ([{"label": "A", "score": 0.7}, {"label": "B", "score": 0.3}], {"positive": "B"}, (0.3, "A")),
+        ([0.9, 0.1], {"favourable": 0}, (0.9, "0")),
+        ([{"label": "A", "score": 0.7}, {"label": "B", "score": 0.3}], {"favourable": "B"}, (0.3, "A")),
         (0.4, {"threshold": 0.5}, (0.4, "no")),
     ],
 )
@@ -230,7 +230,7 @@ def test_replies(reply, options, wanted):
         (lambda: audit_texts(len, "Emily"), InputError, "'texts' must be a list"),
         (lambda: audit_texts(len, ["nobody"]), InputError, "no edit changes any text"),
         (lambda: audit_texts(len, ["Emily"], groups=[1, 2]), InputError, "'groups' must be one per text"),
-        (lambda: audit_texts(lambda text: "x", ["Emily"]), InputError, "'positive'"),
+        (lambda: audit_texts(lambda text: "x", ["Emily"]), InputError, "'favourable'"),
         (lambda: audit_texts(lambda text: float("nan"), ["Emily"]), ModelError, "not finite"),
         (lambda: audit_texts(lambda text: object(), ["Emily"]), ModelError, "answered with object"),
         (lambda: audit_texts(len, ["Emily"], offline=True), InputError, "not in the cache"),

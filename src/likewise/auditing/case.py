@@ -139,7 +139,7 @@ def match_people(
     domain: TabularDomain | None = None,
     takes: str = "auto",
     loss: Any = "auto",
-    positive: Any = None,
+    favourable: Any = None,
     missing: str = "auto",
     lenient: bool = False,
 ) -> MatchedPeople:
@@ -170,12 +170,12 @@ def match_people(
         matched = replace(matched, encoding_assumed=False)
     if not matched.model.loss.regression:
         try:
-            matched = _with_class_names(matched, people.values, positive)
+            matched = _with_class_names(matched, people.values, favourable)
         except InputError:
-            if not lenient or positive is not None:
+            if not lenient or favourable is not None:
                 raise
     found = _settle_missing(matched, people, missing, immutable)
-    if positive is not None and not found.matched.model.loss.regression:
+    if favourable is not None and not found.matched.model.loss.regression:
         _check_numbering(found, loaded)
     said = (
         *_own_word_notes(found, missing),
@@ -186,14 +186,14 @@ def match_people(
     return replace(found, notes=said)
 
 
-def _with_class_names(matched: Matched, values: Sequence[Any], positive: Any) -> Matched:
+def _with_class_names(matched: Matched, values: Sequence[Any], favourable: Any) -> Matched:
     if not values:
         return matched
     different = unique_values(list(values))
     chosen = (
         None
-        if positive is None
-        else find_value(different, positive, what=f"{option('favourable')}: the target")
+        if favourable is None
+        else find_value(different, favourable, what=f"{option('favourable')}: the target")
     )
     return replace(matched, model=name_classes(matched.model, different, chosen))
 
@@ -353,7 +353,7 @@ def prepare_case(
     domain: TabularDomain | None = None,
     takes: str = "auto",
     loss: Any = "auto",
-    positive: Any = None,
+    favourable: Any = None,
     missing: str = "auto",
     source: str | None = None,
     **asked: Any,
@@ -369,7 +369,7 @@ def prepare_case(
         domain=domain,
         takes=takes,
         loss=loss,
-        positive=positive,
+        favourable=favourable,
         missing=missing,
     )
     if isinstance(metric, str) and metric == "columns":
@@ -392,7 +392,7 @@ def prepare_case(
         people=found.frame,
         labels=labels,
         told=people.frame[list(sensitive)],
-        favourable=positive,
+        favourable=favourable,
         labelled=people.labels is not None,
         places=people.places,
         positions=people.positions,

@@ -121,7 +121,7 @@ def audit_table(
         edits=parts,
         domain=domain,
         loss="auto" if loss is None else loss,
-        positive=favourable,
+        favourable=favourable,
         missing=missing,
         eps=eps,
         search=search,

@@ -155,7 +155,7 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
     runner.check(table.paths)
     rows = np.sort(np.random.default_rng(asked.seed).choice(n, size=min(SAMPLE_ROWS, n), replace=False))
     ((frame, labels),), extent = survey(runner, table, parts, [rows], extent=True)
-    values = _target_values(extent.values[target], asked.positive, pattern.name, target)
+    values = _target_values(extent.values[target], asked.favourable, pattern.name, target)
     notes: list[str] = []
     features = frame.drop(columns=list(choices.ignore))
     features, plans = choose_columns(features, replace(asked, keeps_missing=False), pattern.name, notes)
@@ -178,12 +178,12 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
     )
 
 
-def _target_values(seen: frozenset[Any], positive: Any, name: str, target: str) -> list[Any]:
+def _target_values(seen: frozenset[Any], favourable: Any, name: str, target: str) -> list[Any]:
     if None in seen:
         raise InputError(f"{name}: the target {target!r} has missing values. Drop those rows first.")
     values = sorted(seen, key=lambda value: (str(type(value)), value))
-    if positive is not None:
-        find_value(values, positive, what=f"{option('favourable')}: the target")
+    if favourable is not None:
+        find_value(values, favourable, what=f"{option('favourable')}: the target")
         if len(values) > 2:
             raise InputError(
                 f"{name} is read part by part, where a target with more than two values cannot be cut in two. "

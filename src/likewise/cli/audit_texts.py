@@ -47,7 +47,7 @@ RECORDED = {
 }
 SCORED = {
     "repeats": Key("N", "Scores of each text.", click.IntRange(min=1), 1),
-    "positive": Key("LABEL", "Counts as 1 if the scorer answers labels."),
+    "favourable": Key("LABEL", "Counts as 1 if the scorer answers labels."),
     "threshold": Key("NUMBER", "A score at least this large is decided yes.", float),
     "name": Key("NAME", "Of the scorer, in the cache."),
     "version": Key("TEXT", "Of the scorer; change it when the scorer changes.", default=""),
@@ -200,7 +200,7 @@ def _scored(frame: pd.DataFrame, column: str, scorer: str, given: dict[str, Any]
         random_state=given["seed"],
         **{
             key: given[key]
-            for key in ("repeats", "positive", "threshold", "margin", "cache", "version", "offline")
+            for key in ("repeats", "favourable", "threshold", "margin", "cache", "version", "offline")
         },
     )
 

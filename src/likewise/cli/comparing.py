@@ -142,7 +142,7 @@ def _match(loaded: Any, setting: Setting) -> Matched:
         metric=setting.metric,
         domain=setting.domain,
         loss="cross_entropy",
-        positive=given["favourable"],
+        favourable=given["favourable"],
     ).matched
 
 

@@ -127,7 +127,7 @@ def _explore(models: dict[str, Any], data: TabularData, results: dict[str, Any])
         data.frame_test[:n],
         data.y_test[:n],
         models=models,
-        sensitive=["sex", "race"],
+        sensitive_features=["sex", "race"],
         results=results,
         labels=dict(enumerate(data.target_names)),
     )

@@ -161,7 +161,7 @@ def read_training_table(
             metric,
             (*given["sensitive"], *given["immutable"], *words),
             target=given["target"],
-            positive=given["favourable"],
+            favourable=given["favourable"],
             choices=given["reading"],
             sample=given["sample"],
             seed=given["seed"],
@@ -190,13 +190,13 @@ def _improved(
             "--eps must be a number here; columns in their own units are for --compare and `audit`."
         )
     least = tuple(SHORT[word] for word in dict.fromkeys(given["least"]))
-    model, positive = given["model"], given["favourable"]
+    model, favourable = given["model"], given["favourable"]
     loaded = None if model is None else load(model, given["trust"], progress)
     people, metric, edits = read_training_table(table, given, progress)
     check_varied(people.frame, given["sensitive"])
     check_finite(people.frame)
-    if positive is not None:
-        positive = find_value(unique_values(people.labels), positive, what="--favourable: the target")
+    if favourable is not None:
+        favourable = find_value(unique_values(people.labels), favourable, what="--favourable: the target")
     with ExitStack() as stack:
         reporter: list[Reporter | None] = [None]
 
@@ -224,7 +224,7 @@ def _improved(
             n_jobs=given["jobs"],
             folder=folder,
             replace_other=force,
-            positive=positive,
+            favourable=favourable,
             scales={name: plan.scale for name, plan in people.plans.items() if plan.scale is not None}
             or None,
             random_state=given["seed"],

@@ -86,7 +86,7 @@ def command(
     if audited is not None:
         unbroken(audited.result)
     limits = Limits(upload_bytes=max_upload * 2**20)
-    known = {"target": target, "positive": choices.favourable, "sensitive": list(choices.sensitive)}
+    known = {"target": target, "favourable": choices.favourable, "sensitive": list(choices.sensitive)}
 
     def say(link: str) -> None:
         click.echo(f"Serving {model}: {link}\nThe link works on this machine alone. Ctrl-C ends the server.")
@@ -132,7 +132,7 @@ class CommandAuditor:
         choices = replace(
             self.choices,
             target=question.target,
-            favourable=question.positive,
+            favourable=question.favourable,
             sensitive=question.sensitive,
             budget_seconds=question.seconds,
             sample=question.sample,

@@ -133,7 +133,7 @@ def command(
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
-                asked = {"target": target, "positive": favourable, "choices": reading}
+                asked = {"target": target, "favourable": favourable, "choices": reading}
                 people, given = _read(table, metric, sensitive, sample=sample, seed=seed, **asked)
                 y = people.labels
                 assert y is not None  # a target was named

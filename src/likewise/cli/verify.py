@@ -93,7 +93,7 @@ def command(
             None,
             sensitive,
             target=target,
-            positive=favourable,
+            favourable=favourable,
             choices=reading,
             sample=sample,
             seed=seed,
@@ -105,7 +105,7 @@ def command(
             needed=sensitive,
             takes=model_takes,
             loss="cross_entropy",
-            positive=favourable,
+            favourable=favourable,
             missing=reading.policy,
             lenient=True,
         )

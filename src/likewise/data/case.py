@@ -43,7 +43,7 @@ class TableRequest:
     """What a verb wants of a table: the user's choices, and what the model and the metric know of its columns."""
 
     target: str | None = None
-    positive: Any = None
+    favourable: Any = None
     choices: TableChoices = field(default_factory=TableChoices)
     needed: tuple[str, ...] = ()
     used: tuple[str, ...] | None = None
@@ -225,7 +225,7 @@ def take_people(
         features = features.iloc[np.sort(rng.choice(len(features), size=asked.sample, replace=False))]
     kept = None
     if labels is not None:
-        kept = binary_labels(labels.loc[features.index].to_numpy(), asked.positive)
+        kept = binary_labels(labels.loc[features.index].to_numpy(), asked.favourable)
     return People(
         features.reset_index(drop=True),
         kept,

@@ -51,17 +51,17 @@ def unique_values(labels: Any) -> list[Any]:
     return sorted(plain, key=lambda value: (str(type(value)), value))
 
 
-def binary_labels(labels: np.ndarray[Any, Any], positive: Any) -> np.ndarray[Any, Any]:
-    """Return the labels; of more than two classes, or of numbers with a limit, the positive ones and the rest."""
-    if positive is None:
+def binary_labels(labels: np.ndarray[Any, Any], favourable: Any) -> np.ndarray[Any, Any]:
+    """Return the labels; of more than two classes, or of numbers with a limit, the favourable ones and the rest."""
+    if favourable is None:
         return labels
-    limit = _LIMIT.fullmatch(str(positive))
+    limit = _LIMIT.fullmatch(str(favourable))
     if limit is not None and np.asarray(labels).dtype.kind in "biuf":
         inside = _COMPARE[limit.group(1)](np.asarray(labels, dtype=float), float(limit.group(2)))
-        return np.where(inside, positive, f"not {positive}")
+        return np.where(inside, favourable, f"not {favourable}")
     values = unique_values(labels)
-    chosen = find_value(values, positive, what=f"{option('favourable')}: the target")
-    return labels if len(values) <= 2 else np.where(labels == chosen, str(positive), f"not {positive}")
+    chosen = find_value(values, favourable, what=f"{option('favourable')}: the target")
+    return labels if len(values) <= 2 else np.where(labels == chosen, str(favourable), f"not {favourable}")
 
 
 def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool = False) -> None:

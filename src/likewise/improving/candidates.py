@@ -362,7 +362,7 @@ class GivenModel(_Named):
         return 1.0
 
 
-def given_candidates(model: Any, data: SplitData, *, positive: Any = None) -> tuple[Candidate, ...]:
+def given_candidates(model: Any, data: SplitData, *, favourable: Any = None) -> tuple[Candidate, ...]:
     """Return the user's model as it is and with the consensus of twins."""
     loaded = loaded_model(model, data.frame)
     people = People(data.frame, data.labels, plans_of(data.domain))
@@ -373,7 +373,7 @@ def given_candidates(model: Any, data: SplitData, *, positive: Any = None) -> tu
         metric=data.metric,
         domain=data.domain,
         loss="cross_entropy",
-        positive=positive,
+        favourable=favourable,
     ).matched
     if matched.model.loss.regression:
         raise InputError("improve: 'model' is a regression. Pass a classifier.")

@@ -119,7 +119,7 @@ def improve(
     n_jobs: int = 0,
     folder: str | Path | None = None,
     replace_other: bool = False,
-    positive: Any = None,
+    favourable: Any = None,
     scales: Mapping[str, Any] | None = None,
     missing: str = "auto",
     random_state: int = 0,
@@ -164,7 +164,7 @@ def improve(
         Where finished cells are kept: a search that was stopped goes on there, and ends the same.
     replace_other : bool, default=False
         Compute cells in `folder` again that are of other people or settings; otherwise they are an error.
-    positive : object, optional
+    favourable : object, optional
         The label that stands for class 1, where `model` only numbers its classes.
     scales : dict of str to str, optional
         Scales of numbers in the distances, as in `TabularDomain`; by default those of `metric`, or linear.
@@ -215,7 +215,7 @@ def improve(
         missing=missing,
         seed=random_state,
     )
-    given = () if model is None else given_candidates(model, data, positive=positive)
+    given = () if model is None else given_candidates(model, data, favourable=favourable)
     trained = trained_candidates(data) if candidates is None else tuple(candidates)
     if candidates is None and not is_installed("torch"):
         data = replace(data, notes=(*data.notes, Message("improve.note_no_torch")))

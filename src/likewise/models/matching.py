@@ -241,7 +241,7 @@ def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matc
     return Matched(model, domain, columns, encoding_assumed=True)
 
 
-def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> Model:
+def name_classes(model: Model, values: Sequence[Any], favourable: Any = None) -> Model:
     """Return the model with its classes called as the target's values are."""
     own = model.known_classes
     classes = None if own is None else own.tolist()
@@ -254,9 +254,9 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
     elif all(isinstance(value, (int, float)) and value in range(len(values)) for value in values):
         return model
     numbered = classes is None or [_written(c) for c in classes] in _TWO_CLASSES
-    if numbered and positive is not None and len(values) <= 2:
-        others = [value for value in values if value != positive]
-        return model.with_classes(label_array([*(others or [f"not {positive}"]), positive]))
+    if numbered and favourable is not None and len(values) <= 2:
+        others = [value for value in values if value != favourable]
+        return model.with_classes(label_array([*(others or [f"not {favourable}"]), favourable]))
     shown = ", ".join(repr(value) for value in values[:6])
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."

@@ -113,7 +113,7 @@ def kept_page(
             audited.people,
             audited.labels,
             models={audited.title: audited.model},
-            sensitive=audited.sensitive,
+            sensitive_features=audited.sensitive,
             results={audited.title: audited.result},
             places=audited.places,
             endpoint={"url": f"/api/audits/{number}/score", "token": token},
@@ -180,7 +180,7 @@ class Application:
     auditor : TableAuditor or None
         Audits tables that are uploaded; None refuses them.
     known : mapping
-        ``target``, ``positive`` and ``sensitive`` that are proposed for a table.
+        ``target``, ``favourable`` and ``sensitive`` that are proposed for a table.
     limits : Limits, optional
     language : {"en", "de"}, default="en"
         Of the pages.
@@ -321,13 +321,13 @@ class Application:
 
 def _question(said: Mapping[str, Any]) -> Question:
     """What is asked about a table, of the right kinds; whether its columns exist is another matter."""
-    target, positive = said.get("target"), said.get("positive")
+    target, favourable = said.get("target"), said.get("favourable")
     sensitive, seconds, sample = said.get("sensitive"), said.get("seconds"), said.get("sample")
     if not isinstance(target, str) or not target:
         raise InputError("Choose the column that the model predicts.")
     if not isinstance(sensitive, list) or not all(isinstance(name, str) for name in sensitive):
         raise InputError("Choose the columns that should not decide.")
-    if positive is not None and not isinstance(positive, str):
+    if favourable is not None and not isinstance(favourable, str):
         raise InputError("The value that counts as 1 must be one of the target's.")
     if seconds is not None:
         number = not isinstance(seconds, bool) and isinstance(seconds, (int, float))
@@ -338,7 +338,7 @@ def _question(said: Mapping[str, Any]) -> Question:
         raise InputError(
             "The size of the sample must be a whole number of at least 2, or empty for all people."
         )
-    return Question(target, tuple(dict.fromkeys(sensitive)), positive or None, seconds, sample)
+    return Question(target, tuple(dict.fromkeys(sensitive)), favourable or None, seconds, sample)
 
 
 def _spoken(

@@ -169,7 +169,7 @@ class Upload:
 _ON_PAGE = {
     r"--sensitive( COLUMN)?": "column that should not decide",
     r"--target( COLUMN)?": "column that the model predicts",
-    r"--(positive|favourable)( VALUE)?:?": "the favourable value",
+    r"--favourable( VALUE)?:?": "the favourable value",
     r"--sample( \d+)?": "a smaller sample",
 }
 _OPTION = re.compile(r"(?<!\w)--[a-z]|`likewise |likewise learn-metric")
@@ -467,9 +467,11 @@ def _check_question(question: Question, upload: Upload) -> None:
             raise InputError(f"{upload.file.name} has no column {name!r}.")
     if not question.sensitive:
         raise InputError("Choose at least one column that should not decide.")
-    if question.positive is not None:
+    if question.favourable is not None:
         values = next(one["values"] for one in upload.columns if one["name"] == question.target)
-        if values is not None and question.positive not in values:
-            raise InputError(f"{question.target!r} is never {question.positive!r}. Choose one of its values.")
+        if values is not None and question.favourable not in values:
+            raise InputError(
+                f"{question.target!r} is never {question.favourable!r}. Choose one of its values."
+            )
     if question.target in question.sensitive:
         raise InputError(f"{question.target!r} is what the model predicts, so it cannot be sensitive too.")

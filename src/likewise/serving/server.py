@@ -158,15 +158,16 @@ def run_server(
 
 def start_server(
     model: Any,
-    people: Any,
-    y: Any,
+    X: Any,
+    y: Any = None,
     *,
-    sensitive: Sequence[str],
+    sensitive_features: Sequence[str],
+    favourable: Any = None,
     metric: FairMetric | None = None,
     domain: TabularDomain | None = None,
     immutable: Sequence[str] = (),
-    eps: float = 0.1,
-    seconds: float | None = None,
+    eps: float | None = None,
+    budget_seconds: float | None = None,
     name: str = "the model",
     uploads: bool = True,
     limits: Limits | None = None,
@@ -181,22 +182,22 @@ def start_server(
     ----------
     model : anything `likewise.models.as_model` takes
         Such as a function, which gets the table and returns probabilities. It is asked about one thing at a time.
-    people : table of shape (n, p)
-        In original units.
-    y : array-like of shape (n,)
+    X : table of shape (n, p)
+        The people, in original units.
+    y : array-like of shape (n,), optional
         Their labels.
-    sensitive : sequence of str
+    sensitive_features : sequence of str
         Columns that should not decide.
+    favourable : object, optional
+        The decision that people want.
     metric : FairMetric, optional
-        Who is comparable with whom; by default it is learned from the sensitive columns.
+        Who is comparable with whom: adds the question about people a little apart.
     domain : TabularDomain, optional
         Which rows can exist; by default it is made from the table.
     immutable : sequence of str
-        Columns that no twin may differ in.
-    eps : float, default=0.1
+        Columns that no counterpart may differ in.
+    eps, budget_seconds : float, optional
         As in `audit`.
-    seconds : float, optional
-        How long to search before the page is there.
     name : str
         Of the model, for headings.
     uploads : bool, default=True
@@ -217,25 +218,27 @@ def start_server(
     >>> import numpy as np, pandas as pd
     >>> people = pd.DataFrame({"skill": np.arange(20) / 10, "sex": ["F", "M"] * 10})
     >>> score = lambda frame: 1 / (1 + np.exp(1 - frame["skill"] - (frame["sex"] == "M")))
-    >>> from likewise.fair_metrics import ExpertSubspace
-    >>> metric = ExpertSubspace(["sex"]).fit(people).metric_
-    >>> with start_server(score, people, [0, 1] * 10, sensitive=["sex"], metric=metric, eps=0.0) as server:
+    >>> with start_server(score, people, sensitive_features=["sex"]) as server:
     ...     urllib.request.urlopen(server.link).status
     200
     """
-    table = to_pandas(people, owner="serve", name="people")
-    check_same_length("serve", people=table, y=y)
-    if isinstance(sensitive, str) or not len(sensitive):
-        raise bad_parameter("serve", "sensitive", allowed="a list of at least one column", got=sensitive)
+    table = to_pandas(X, owner="serve", name="X")
+    if y is not None:
+        check_same_length("serve", X=table, y=y)
+    if isinstance(sensitive_features, str) or not len(sensitive_features):
+        allowed = "a list of columns, such as ['sex']"
+        raise bad_parameter("serve", "sensitive_features", allowed=allowed, got=sensitive_features)
     auditor = FrameAuditor(model, name, metric, domain, tuple(immutable), eps, random_state)
-    audited = auditor.audit(table, y, tuple(sensitive), progress, seconds=seconds)
+    audited = auditor.audit(
+        table, y, tuple(sensitive_features), progress, favourable=favourable, budget=budget_seconds
+    )
     return RunningServer(
         lambda secrets: Application(
             secrets,
             name=name,
             audited=audited,
             auditor=auditor if uploads else None,
-            known={"target": None, "positive": None, "sensitive": list(sensitive)},
+            known={"target": None, "favourable": favourable, "sensitive": list(sensitive_features)},
             limits=limits,
             language=language,
         ),
@@ -243,26 +246,26 @@ def start_server(
     )
 
 
-def serve(model: Any, people: Any, y: Any, **choices: Any) -> None:
+def serve(model: Any, X: Any, y: Any = None, **choices: Any) -> None:
     """Audit a model, and serve the page with the model behind it on the loopback address until Ctrl-C.
 
-    The link that is printed has a token; who does not know it gets nothing. Nothing is written.
+    The link that is printed has a token; without it the server answers nothing. Nothing is written.
 
     Parameters
     ----------
-    model, people, y, **choices
+    model, X, y, **choices
         As in `start_server`.
 
     Examples
     --------
-    >>> serve(lambda frame: frame["skill"] > 1, {"skill": [1.0]}, [0], sensitive=[])
+    >>> serve(lambda frame: frame["skill"] > 1, {"skill": [1.0]}, sensitive_features=[])
     Traceback (most recent call last):
     ...
     likewise.core.errors.InputError: serve: ...
     """
     from rich.console import Console
 
-    running = start_server(model, people, y, **({"progress": True} | choices))
+    running = start_server(model, X, y, **({"progress": True} | choices))
     screen = Console(highlight=False, soft_wrap=True)
     name = choices.get("name", "the model")
     running.until_interrupted(

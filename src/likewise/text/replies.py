@@ -187,25 +187,25 @@ def plain_reply(reply: Any) -> Any:
 
 
 def score_of_reply(
-    reply: Any, *, positive: Any = None, threshold: float | None = None
+    reply: Any, *, favourable: Any = None, threshold: float | None = None
 ) -> tuple[float, str | None]:
     """Return the score and the decision that a reply stands for."""
     decision: str | None = None
     if isinstance(reply, dict):
         reply = [reply]
     if isinstance(reply, str) or reply is None:
-        if positive is None:
+        if favourable is None:
             raise bad_parameter(
-                "audit_texts", "positive", allowed="the label that counts as 1, where the scorer answers labels",
+                "audit_texts", "favourable", allowed="the label that counts as 1, where the scorer answers labels",
                 got=None,
             )  # fmt: skip
-        score, decision = float(reply == positive), str(reply)
+        score, decision = float(reply == favourable), str(reply)
     elif isinstance(reply, list) and reply and all(isinstance(one, dict) for one in reply):
-        score, decision = _labelled(reply, positive)
+        score, decision = _labelled(reply, favourable)
     elif isinstance(reply, list):
         if not reply or not all(isinstance(one, (int, float)) for one in reply):
             raise ModelError(f"The scorer answered {reply!r}; a list of probabilities is needed.")
-        place = len(reply) - 1 if positive is None else int(positive)
+        place = len(reply) - 1 if favourable is None else int(favourable)
         score, decision = float(reply[place]), str(int(np.argmax(reply)))
     else:
         score = float(reply)
@@ -216,17 +216,17 @@ def score_of_reply(
     return score, decision
 
 
-def _labelled(reply: list[dict[str, Any]], positive: Any) -> tuple[float, str]:
+def _labelled(reply: list[dict[str, Any]], favourable: Any) -> tuple[float, str]:
     try:
         scores = {one["label"]: float(one["score"]) for one in reply}
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"The scorer answered {reply!r}; label and score of each are needed.") from error
-    if positive not in scores:
+    if favourable not in scores:
         raise ModelError(
-            f"The scorer gave scores of {', '.join(map(str, scores))}, not of positive={positive!r}. Let it give all "
+            f"The scorer gave scores of {', '.join(map(str, scores))}, not of favourable={favourable!r}. Let it give all "
             "labels (transformers: top_k=None)."
         )
-    return scores[positive], str(max(scores, key=lambda label: scores[label]))
+    return scores[favourable], str(max(scores, key=lambda label: scores[label]))
 
 
 # Replies of a scorer on disk: a call is paid once, and a run replays from its file.

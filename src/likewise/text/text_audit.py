@@ -193,7 +193,7 @@ def audit_texts(
     repeats: int = 1,
     clusters: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
-    positive: Any = None,
+    favourable: Any = None,
     threshold: float | None = None,
     margin: float | None = None,
     level: float = 0.05,
@@ -220,7 +220,7 @@ def audit_texts(
         What texts share (a job, an author), one per text; each text its own by default.
     groups : sequence, optional
         Audit each group of texts on its own, one per text.
-    positive, threshold
+    favourable, threshold
         How replies become scores and decisions, see `score_of_reply`.
     margin, level
         As in `audit_scores`.
@@ -268,7 +268,7 @@ def audit_texts(
     rows = []
     for number, variant, text in plan.cells:
         for repeat in range(repeats):
-            score, decision = score_of_reply(known[text, repeat], positive=positive, threshold=threshold)
+            score, decision = score_of_reply(known[text, repeat], favourable=favourable, threshold=threshold)
             rows.append((number, variant, repeat, score, decision))
     scores = pd.DataFrame(rows, columns=["text", "variant", "repeat", "score", "decision"])
     for label, values in (("cluster", clusters), ("group", groups)):

@@ -58,16 +58,16 @@ class ParquetTable:
 
     paths: tuple[str, ...]
     target: str
-    positive: Any = None
+    favourable: Any = None
 
     @classmethod
     def find(cls, pattern: str | Path, y: Any) -> ParquetTable:
-        """Find the files of a path, a folder or a glob pattern; `y` is the target's name or (name, positive value)."""
+        """Find the files of a path, a folder or a glob pattern; `y` is the target's name or (name, favourable value)."""
         paths = parquet_files(str(pattern))
         if not paths:
             raise InputError(f"audit: no file fits {str(pattern)!r}. Check the path of the Parquet files.")
-        target, positive = y if isinstance(y, tuple) else (y, None)
-        table = cls(paths, target, positive)
+        target, favourable = y if isinstance(y, tuple) else (y, None)
+        table = cls(paths, target, favourable)
         if not isinstance(target, str) or target not in table.schema.names:
             raise InputError(
                 f"audit: 'y' must name the target column of the Parquet files, got {target!r}. "
@@ -158,8 +158,8 @@ class ParquetTable:
     def _split(self, table: pa.Table) -> Rows:
         frame = table.to_pandas(use_threads=False)
         labels = frame.pop(self.target)
-        if self.positive is not None:
-            labels = (labels == self.positive).astype(np.int64)
+        if self.favourable is not None:
+            labels = (labels == self.favourable).astype(np.int64)
         return frame, labels.to_numpy()
 
 

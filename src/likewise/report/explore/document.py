@@ -122,7 +122,7 @@ def explore_document(
     y: Any = None,
     *,
     models: Mapping[str, Any],
-    sensitive: Sequence[str] = (),
+    sensitive_features: Sequence[str] = (),
     results: Mapping[str, AuditResult] | None = None,
     labels: Mapping[Any, str] | None = None,
     places: Any = None,
@@ -145,7 +145,7 @@ def explore_document(
         Their labels.
     models : mapping of str to Model, or to anything that `as_model` takes
         By name; in a comparison in the order of its entries.
-    sensitive : sequence of str
+    sensitive_features : sequence of str
         Columns that should not decide.
     results : mapping of str to AuditResult, optional
         Audits of the models, by the same names: people whose decision would change are carried.
@@ -176,11 +176,11 @@ def explore_document(
     >>> domain = TabularDomain.from_frame(people)
     >>> from sklearn.linear_model import LogisticRegression
     >>> fitted = LogisticRegression().fit(domain.encode_array(people), [0, 0, 1, 1])
-    >>> document = explore_document(domain, people, [0, 0, 1, 1], models={"ours": fitted}, sensitive=["sex"])
+    >>> document = explore_document(domain, people, [0, 0, 1, 1], models={"ours": fitted}, sensitive_features=["sex"])
     >>> [column["name"] for column in document["columns"]], document["models"][0]["classes"]
     (['skill', 'sex'], [0, 1])
     """
-    unknown = [name for name in sensitive if name not in domain.encoding_.names]
+    unknown = [name for name in sensitive_features if name not in domain.encoding_.names]
     if not models:
         raise bad_parameter("explore_document", "models", allowed="at least one model", got="none")
     adapters = {name: as_model(model) for name, model in models.items()}
@@ -195,7 +195,7 @@ def explore_document(
     return {
         "kind": "likewise.report.explore",
         "version": 1,
-        "columns": column_documents(domain, [n for n in sensitive if n not in unknown], gaps),
+        "columns": column_documents(domain, [n for n in sensitive_features if n not in unknown], gaps),
         "people": people_documents(
             shown,
             y,

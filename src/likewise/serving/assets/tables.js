@@ -96,9 +96,9 @@ function choice(column) {
 function listValues() {
   const target = table.columns.find((column) => column.name === one("target").value);
   const values = (target && target.values) || [];
-  one("positive").replaceChildren(option("", t("serving.script.as_model_says")), ...values.map((value) => option(value)));
-  if (values.includes(data.known.positive)) one("positive").value = data.known.positive;
-  one("positive-field").hidden = !values.length;
+  one("favourable").replaceChildren(option("", t("serving.script.as_model_says")), ...values.map((value) => option(value)));
+  if (values.includes(data.known.favourable)) one("favourable").value = data.known.favourable;
+  one("favourable-field").hidden = !values.length;
   for (const box of one("sensitive").querySelectorAll("input")) {
     box.disabled = Boolean(target) && box.value === target.name;
     if (box.disabled) box.checked = false;
@@ -117,7 +117,7 @@ one("question").addEventListener("submit", async (event) => {
   try {
     const seconds = Number(one("seconds").value) || null;
     const sample = Number(one("sample").value) || null;
-    show(await send("/api/jobs", { table: table.table, target: one("target").value, positive: one("positive").value || null, sensitive, seconds, sample }));
+    show(await send("/api/jobs", { table: table.table, target: one("target").value, favourable: one("favourable").value || null, sensitive, seconds, sample }));
     one("job").scrollIntoView({ block: "nearest" });
   } catch (error) {
     say("question-said", error.message, true);
