@@ -154,6 +154,7 @@ class _AuditParts:
             "card": self._card(),
             "outcomes": self._outcomes(),
             "rates": self._rates(),
+            "wrong": any(row.get("false_negative_rate") is not None for row in summary["group_rates"] or ()),
             "listed": self._people(),
         }
 

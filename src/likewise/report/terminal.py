@@ -103,10 +103,10 @@ def print_audit(
     changed decisions in that group is 0.6% to 80.6% (95% confidence interval).
     Without labels it was not checked whether model and table belong together.
     <BLANKLINE>
-    Depends on sex: 1 of 4 people (25.0%) would get another decision if only the
-    entry for sex were different: of 2 recorded as F, 1 would gain and 0 would lose
-    the favourable decision if recorded as M; of 2 recorded as M, 0 would gain and 0
-    would lose it if recorded as F.
+    Depends on sex: Of 2 people with sex recorded as F, 1 would gain and 0 would
+    lose the favourable decision if recorded as M; of 2 recorded as M, 0 would gain
+    and 0 would lose it if recorded as F. In all, 1 of 4 people (25.0%) would get
+    another decision if only the entry for sex were different.
     """
     out = open_console(console)
     if full:

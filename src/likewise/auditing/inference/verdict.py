@@ -279,7 +279,7 @@ def _changed_words(result: AuditResult) -> Message:
     effect = exchange_words(rows)
     if sum(row["lose"] + row["gain"] for row in rows) == found.count:
         return Message("headline.both", count=said, effect=effect)
-    return Message("headline.largest", count=said, attribute=first["attribute"], effect=effect)
+    return Message("headline.largest", count=said, effect=effect)
 
 
 def exchange_words(rows: Sequence[Any]) -> Message:
@@ -326,7 +326,7 @@ def _number_words(result: AuditResult) -> Message:
         change=abs(float(first["change"])),
         n=int(first["people"]),
     )
-    return Message("headline.both", count=count, effect=effect)
+    return Message("headline.number_both", count=count, effect=effect)
 
 
 def _sure(result: AuditResult) -> Message:

@@ -182,7 +182,7 @@ def _affected(document: Mapping[str, Any]) -> str:
     rows = [
         row for row in summary["effects"] or () if row.get("lose") is not None and row["lose"] + row["gain"]
     ]
-    lines = [f"{row['attribute']}: {exchange_words([row])}" for row in rows[:_RULES]]
+    lines = [str(exchange_words([row])) for row in rows[:_RULES]]
     people = sorted(summary["people"], key=lambda row: row["person"] != summary["example_person"])
     return _items([*lines, *(person_in_words(row) for row in people[:_EXAMPLES])])
 
