@@ -199,3 +199,37 @@ def test_time_that_is_left_goes_to_more_people(monkeypatch):
     # The pilot, a first round that looks short of time, and a second with what was left.
     assert len(looks) >= 3
     assert found.people > looks[0] + looks[1]
+
+
+def test_a_listed_pair_of_a_single_precision_column_is_the_pair_that_was_asked_about():
+    """Encoded rows hold more digits than the column does: a pair was listed that is decided alike."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {"pay": rng.normal(1e6, 0.5, 200).astype(np.float32), "sex": rng.integers(0, 2, 200)}
+    )
+    domain = lw.TabularDomain.from_frame(people, categories={"sex": None})
+    X = domain.encode_array(people)
+    model = LogisticRegression().fit(X, X @ [1.0, 1.0] > 0.5)
+    found = lw.verify(model, X, ["sex"], domain=domain, encoded=True)
+    assert found.pairs > 10
+    decided = model.predict(domain.encode_array(found.examples[["pay", "sex"]]))
+    assert (decided[::2] != decided[1::2]).all()
+    assert decided.tolist() == found.examples["decision"].tolist()
+
+
+def test_the_rounding_of_another_batch_is_not_a_changed_decision():
+    """Scores of exactly 0 come out on both sides of it, by how many rows are asked about at once."""
+    rng = np.random.default_rng(0)
+    names = ["race", *(f"x{i}" for i in range(1, 12))]
+    people = pd.DataFrame(rng.integers(0, 4, (600, 12)), columns=names)
+    model = LogisticRegression().fit(people, rng.integers(0, 2, 600))
+    model.coef_ = np.array([[0, 0.1, -0.1, 0.3, -0.3, 0.7, -0.7, 0.2, -0.2, 0.6, -0.6, 0]])
+    model.intercept_[:] = 0
+    domain = lw.TabularDomain.from_frame(people, categories={"race": None})
+    at_once = model.predict(people)
+    few = [people[i : i + k] for k in (2, 3, 5) for i in range(0, 600, k)]
+    rounded = [some for some in few if (model.predict(some) != at_once[some.index]).any()]
+    for some in [*rounded[:2], people[:7]]:
+        assert lw.audit(model, some, sensitive_features=["race"], domain=domain).changed.count == 0
+        found = lw.verify(model, some, ["race"], domain=domain)
+        assert (found.badge, found.people) == ("not_read", (1.0, 0.0, 0.0))

@@ -252,9 +252,7 @@ class Coordinates:
         for column in (known for known in columns if known.kind == "continuous"):
             for _ in range(3):
                 values = decode_columns(found, [column])[column.name]
-                if column.dtype.name == "float32":
-                    values = values.astype(np.float32).astype(np.float64)
-                again = column.place(values)
+                again = column.place(column.stored(values))
                 settled = bool((again == found[:, column.start]).all())
                 found[:, column.start] = again
                 if settled:

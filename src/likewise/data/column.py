@@ -158,6 +158,16 @@ def polars_dtype(dtype: Dtype, polars: Any) -> Any:
 Kind = Literal["continuous", "integer", "categorical"]
 
 
+# Floating dtypes that hold less than double precision, as pandas, polars and arrow call them.
+_NARROW: dict[str, Any] = {
+    "float16": np.float16,
+    "halffloat": np.float16,
+    "float32": np.float32,
+    "Float32": np.float32,
+    "float": np.float32,
+}
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of the original table and its place in the encoding.
@@ -244,6 +254,13 @@ class Column:
         """Return encoded numbers in original units, whole or not, within the range or not."""
         found = np.asarray(places, dtype=np.float64) * self.scale + self.mean
         return found if self.curve is None else self.curve.inverse(found)
+
+    def stored(self, values: Any) -> FloatArray:
+        """Return numbers in original units as the column's dtype holds them."""
+        kept = self.dtype if self.dtype.name != "arrow" or self.dtype.inner is None else self.dtype.inner
+        narrow = _NARROW.get(kept.name)
+        found = np.asarray(values, dtype=np.float64)
+        return found if narrow is None else found.astype(narrow).astype(np.float64)
 
     def whole_number(self, places: Any) -> FloatArray:
         """Return the whole numbers, in original units, that are encoded nearest to these places.

@@ -253,6 +253,17 @@ class Model(ABC):
         changed.loss = chosen
         return changed
 
+    def graded(self) -> Self:
+        """Return the model as it answers most finely: probabilities or scores, where it would give decisions alone."""
+        for loss in ("cross_entropy", "hinge"):
+            if self.loss.wants != "decisions":
+                break
+            try:
+                return self.with_loss(loss)
+            except LikewiseError:
+                continue
+        return self
+
     def outputs(self, X: Any) -> FloatArray:
         """Return what the model says about each row.
 

@@ -15,12 +15,11 @@ from scipy.special import softmax
 
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.core.checks import FloatArray, IntArray
-from likewise.core.errors import InputError, LikewiseError, ModelError
+from likewise.core.errors import InputError, ModelError
 from likewise.models.losses import ZeroOne
 
 if TYPE_CHECKING:
     from likewise.auditing.coordinates import Coordinates
-    from likewise.models import Model
 
 # The model itself, asked about rows of values: what it is shown, and which values that really is.
 
@@ -34,6 +33,8 @@ class Asker:
 
     def shown(self, values: FloatArray) -> tuple[Any, FloatArray]:
         """Return rows as the model takes them, and the values that they hold."""
+        if not self._sees_table:
+            values = self._stored(values)
         x: Any = self.layout.encode(values)
         if not self._sees_table:
             return self.place.encoded_for_model(x), values
@@ -46,6 +47,16 @@ class Asker:
             if column.kind != "categorical":
                 seen[:, i] = table[column.name].to_numpy(dtype=np.float64)
         return (self.place.for_model(table) if self.place.raw else table), seen
+
+    def _stored(self, values: FloatArray) -> FloatArray:
+        """Return values as their columns hold them: what is listed is what the model was asked about."""
+        if self.place.encoding is None:
+            return values
+        columns = [
+            column.stored(part) if column.kind == "continuous" else part
+            for column, part in zip(self.layout.columns, values.T, strict=True)
+        ]
+        return np.stack(columns, axis=1)
 
     def losses(self, values: FloatArray, targets: Any) -> tuple[FloatArray, FloatArray]:
         """Return the model's own losses of rows under targets (class positions, or numbers), and what was shown."""
@@ -60,18 +71,6 @@ class Asker:
             return np.zeros(0, dtype=np.int64)
         model = self.place.model
         return np.asarray(model.targets(model.predict(self.shown(values)[0])), dtype=np.int64)
-
-    def graded(self) -> Model:
-        """Return the model as it answers most finely: probabilities or scores, where it would give decisions alone."""
-        model = self.place.model
-        for loss in ("cross_entropy", "hinge"):
-            if model.loss.wants != "decisions":
-                break
-            try:
-                return model.with_loss(loss)
-            except LikewiseError:
-                continue
-        return model
 
 
 _ROWS = 2_000
@@ -112,12 +111,13 @@ def check_rows(reading: Reading, asker: Asker, values: FloatArray, *, decides: b
         return
     try:
         rows, seen = asker.shown(values)
-        own = asker.graded().outputs(rows)
+        graded = asker.place.model.graded()
+        own = graded.outputs(rows)
     except ModelError as error:
         # A row of the domain that the model refuses says nothing of the others, but nothing is known of it either.
         raise InputError(f"the model does not answer about rows that the domain allows: {error}") from error
     found, error_of = reading.outputs(seen)
-    off = _differences(found, error_of, own, reading.kind, asker.graded().output_kind)
+    off = _differences(found, error_of, own, reading.kind, graded.output_kind)
     if off.any():
         i = int(off.argmax())
         raise _withdrawn(reading.layout, seen[i], f"{_words(own[i])} instead of {_words(found[i])}", off)

@@ -181,6 +181,7 @@ class Flip:
     second: FloatArray
     decisions: tuple[int, int]
     person: int | None = None
+    confirmed: bool = False
 
 
 class FlipExamples:
@@ -202,7 +203,17 @@ class FlipExamples:
 
     @property
     def found(self) -> tuple[Flip, ...]:
-        """The plausible pairs; others if there are none."""
+        """The plausible pairs; others if there are none. Each is decided so in another batch, too."""
+        for kept in (self._plausible, self._others):
+            new = [flip for flip in kept if not flip.confirmed]
+            if new:
+                rows = (np.stack([flip.first for flip in new]), np.stack([flip.second for flip in new]))
+                again = np.stack([self._decide(part) for part in rows], axis=1)
+                kept[:] = [flip for flip in kept if flip.confirmed] + [
+                    replace(flip, confirmed=True)
+                    for flip, now in zip(new, again, strict=True)
+                    if flip.decisions == tuple(now.tolist())
+                ]
         return tuple(self._plausible or self._others)
 
     @property
@@ -340,14 +351,36 @@ def sample_rows(
         rows = uniform_rows(layout, rng, min(at_once, count - first))
         labels = _labels(decide, values.rows(rows), len(rows))
         _, flip = settled(labels, np.ones(size, dtype=bool))
+        seen = np.flatnonzero(flip)
+        flip[seen] = differ_alike(decide, *_extremes(values.rows(rows[seen]), labels[seen]))
         flips += int(flip.sum())
-        rest = np.flatnonzero(~flip & ((labels < 0).any(axis=1) | (not values.complete)))
+        unsure = (labels < 0).any(axis=1) | (labels != labels[:, :1]).any(axis=1)
+        rest = np.flatnonzero(~flip & (unsure | (not values.complete)))
         unknown += int((~same(rows[rest])).sum()) if same is not None and len(rest) else len(rest)
         if on_progress is not None and flip.any():
             on_progress(rows[flip], labels[flip])
     low, _ = share_limits(flips, count, confidence=0.95)
     _, high = share_limits(flips + unknown, count, confidence=0.95)
     return Sampled(flips / count, float(low), float(high), count)
+
+
+def differ_alike(decide: Decide, first: FloatArray, second: FloatArray) -> BoolArray:
+    """Whether rows are decided differently from others, each at the same place of batches of the same size.
+
+    The last bits of an answer depend on how many rows are asked about at once: what differs by that alone is no difference.
+    """
+    if not len(first):
+        return np.zeros(0, dtype=bool)
+    one, other = (np.asarray(decide(rows), dtype=np.int64) for rows in (first, second))
+    return np.asarray((one != other) & (one >= 0) & (other >= 0))
+
+
+def _extremes(twins: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Of each row's twins (n · A, P) one of the lowest decision that is known, and one of the highest, (n, P) each."""
+    n, size = labels.shape
+    lowest = np.where(labels >= 0, labels, np.iinfo(np.int64).max).argmin(axis=1)
+    first = np.arange(n) * size
+    return twins[first + lowest], twins[first + labels.argmax(axis=1)]
 
 
 def changed_people(
@@ -384,8 +417,15 @@ def changed_people(
         at = left[first : first + at_once]
         labels = _labels(decide, whole.rows(rows[at]), len(at))
         own = np.asarray(decide(rows[at]), dtype=np.int64)
-        changed[at] = (labels != own[:, None]).any(axis=1)
-        kept[at] = ~changed[at]
+        differs = labels != own[:, None]
+        some = np.flatnonzero(differs.any(axis=1))
+        twins = whole.rows(rows[at[some]])[
+            np.arange(len(some)) * len(whole.asked) + differs[some].argmax(axis=1)
+        ]
+        confirmed = differ_alike(decide, rows[at[some]], twins)
+        changed[at[some]] = confirmed
+        # Rounding is neither the same decision nor another.
+        kept[at] = ~differs.any(axis=1)
     return kept, changed
 
 

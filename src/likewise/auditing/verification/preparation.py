@@ -86,7 +86,7 @@ class Prepared:
         """Whether the model gives the same answers when it is asked about the same rows twice."""
         rows = random_rows(self.layout, self.people(), np.random.default_rng(0), ASKED_TWICE)
         try:
-            return answers_repeat(self.asker.graded(), lambda at: self.asker.shown(rows[at])[0])
+            return answers_repeat(self.problem.coordinates.model, lambda at: self.asker.shown(rows[at])[0])
         except LikewiseError:
             # A model may refuse rows that the domain allows.
             return self.problem.repeats
