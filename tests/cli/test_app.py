@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pandas as pd
@@ -148,3 +149,39 @@ def test_a_mistake_is_one_message_and_exit_code_two(arguments, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_messages_outside_of_the_command_line_name_no_option_of_it():
+    """Whoever writes Python reads parameters; `option` finds the words for both."""
+    import ast
+
+    import likewise
+
+    rooms = Path(likewise.__file__).parent
+    written = re.compile(r"(?<![\w`])--[a-z]")
+    found = []
+    for path in sorted(rooms.rglob("*.py")):
+        # `core/text.py` has the words for both; the notes of `learn-metric`, `--columns` and `--edit` come from files and
+        # words that only the command line takes; a table of a study says by which command it was made.
+        if path.parent.name == "cli" or path.name in ("text.py", "queue.py", "pytest_plugin.py"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        plain = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in plain:
+                found += [f"{path.name}: {node.value}"] if written.search(node.value) else []
+    only_there = (
+        "--metric",
+        "--columns",
+        "--edit: ",
+        "--seeds",
+        "var(--",
+        "# How likewise reads",
+    )
+    assert [one for one in found if not any(words in one for words in only_there)] == []
+    for language in ("en", "de"):
+        assert not written.search((rooms / "core" / f"{language}.toml").read_text(encoding="utf-8"))

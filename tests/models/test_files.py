@@ -223,7 +223,7 @@ def test_torch_files_need_permission(tmp_path):
 def test_a_skops_file_with_an_unknown_type_is_refused_by_name(people, tmp_path):
     frame, y = people
     skops.io.dump(Unknown().fit(frame[NUMBERS], y), tmp_path / "model.skops")
-    with pytest.raises(InputError, match=r"types that skops does not know.*Unknown.*--trust") as refused:
+    with pytest.raises(InputError, match=r"types that skops does not know.*Unknown.*trusted=") as refused:
         load_model(tmp_path / "model.skops")
     name = re.search(r"harmless: (\S+)\. ", str(refused.value)).group(1)
     assert read_model(tmp_path / "model.skops", trusted=[name], trust=True).container == "skops"

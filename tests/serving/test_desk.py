@@ -234,6 +234,14 @@ def test_an_audit_that_fails_says_why(client):
     assert job["page"] is None
 
 
+def test_advice_about_an_uploaded_table_is_in_the_words_of_the_page(client):
+    number = upload(client, data=table().assign(sex="").to_csv(index=False).encode())
+    client.post("/api/jobs", {"table": number, "target": "hired", "sensitive": ["sex"]})
+    said = wait(client, ("done", "failed"))["error"]
+    assert "Name another column (column that should not decide)" in said
+    assert "sensitive_features" not in said
+
+
 @pytest.mark.parametrize("favourable", ["0", "1"])
 def test_the_favourable_value_and_the_sample_that_are_asked_for_are_used(client, favourable):
     number = upload(client)

@@ -85,9 +85,7 @@ def open_people(path: Path | MemoryFile, asked: TableRequest, engine: Engine | N
         pattern = path if several else Path(glob.escape(str(path)))
         return _stream(pattern, asked, engine)
     if engine is not None:
-        raise InputError(
-            f"--engine and -o FOLDER.parquet are for Parquet files. Save {path.name} as Parquet first."
-        )
+        raise InputError(f"{option('engine')} are for Parquet files. Save {path.name} as Parquet first.")
     return _in_memory(path, asked)
 
 

@@ -86,6 +86,18 @@ def once_each(lines: Iterable[str]) -> tuple[tuple[str, int], ...]:
 _COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=False)
 _OWN_OPTIONS = ("sensitive", "favourable", "target", "metric", "sample", "columns")
 _PARAMETERS = {"sensitive": "sensitive_features", "target": "y"}
+# What is said in other words: on the command line, in Python.
+_SPELLED = {
+    "overwrite": ("--force", "overwrite=True"),
+    "replace_other": ("--force", "replace_other=True"),
+    "this_process": ("--trust process", "trust=True"),
+    "allow_pickle": ("--trust pickle", "allow_pickle=True"),
+    "trusted": ("--trust {}", "trusted=[{!r}]"),
+    "encoded": ("--set model_takes=encoded", "a function that encodes the table"),
+    "engine": ("--engine and -o FOLDER.parquet", "engine= and map_folder="),
+    "port": ("--port", "port"),
+    "classes": ("--classes", "classes=True"),
+}
 # What Python does with the table itself.
 _OF_TABLE = {
     "ignore": "X.drop(columns=[{}])",
@@ -117,6 +129,8 @@ def option(name: str, value: str = "") -> str:
     ...     print(option("missing", "impute"), option("sensitive", "sex"))
     --read missing=impute --sensitive sex
     """
+    if name in _SPELLED:
+        return _SPELLED[name][0 if _COMMAND_LINE.get() else 1].format(value)
     if _COMMAND_LINE.get():
         if name in _OWN_OPTIONS:
             return f"--{name} {shlex.quote(value)}" if value else f"--{name}"

@@ -41,7 +41,7 @@ class Reading:
     >>> Reading(encoding="latin-99")
     Traceback (most recent call last):
     ...
-    likewise.core.errors.InputError: --read encoding: 'latin-99' is no text encoding that Python knows. Common ones: utf-8, latin-1, cp1252, utf-16.
+    likewise.core.errors.InputError: encoding: 'latin-99' is not a text encoding that Python knows. Common ones: utf-8, latin-1, cp1252, utf-16.
     """
 
     encoding: str | None = None
@@ -56,12 +56,12 @@ class Reading:
             known = codecs.lookup(self.encoding)
         except LookupError as error:
             raise InputError(
-                f"--read encoding: {self.encoding!r} is no text encoding that Python knows. "
+                f"{option('encoding')}: {self.encoding!r} is not a text encoding that Python knows. "
                 "Common ones: utf-8, latin-1, cp1252, utf-16."
             ) from error
         # Some codecs of Python turn bytes into bytes, such as base64.
         if not getattr(known, "_is_text_encoding", True):
-            raise InputError(f"--read encoding: {self.encoding!r} is no encoding of text.")
+            raise InputError(f"{option('encoding')}: {self.encoding!r} is not an encoding of text.")
 
 
 # What to do with missing cells.

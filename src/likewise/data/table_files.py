@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, require
 from likewise.core.frames import check_columns
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 from likewise.data.opening import MemoryFile, OpenedFile, Reading, open_file
 from likewise.data.text_tables import first_line_of, read_text
 
@@ -133,8 +133,9 @@ def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[
     if differ:
         shown = truncated([repr(word) for word in dict.fromkeys(names[at] for at in differ)])
         raise FormatError(
-            f"{name} has columns of the same name with different values: {shown}. Number them with --read doubled=number, "
-            "leave them out with --read ignore=NAME, or rename them; --read header=no if the first line holds values."
+            f"{name} has columns of the same name with different values: {shown}. Number them "
+            f"({option('doubled', 'number')}), leave them out ({option('ignore', 'NAME')}), or rename them; "
+            f"{option('header', 'no')} if the first line holds values."
         )
     shown = truncated([repr(word) for word in dict.fromkeys(names[at] for at in drop)])
     notes.append(f"dropped columns that repeat another of the same name and values: {shown}.")

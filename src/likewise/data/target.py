@@ -76,7 +76,7 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
         broken = any(value != int(value) for value in numbers if np.isfinite(value)) and len(values) > 2
         if broken or (len(values) > MOST_CLASSES and not accepted):
             middle = numbers[len(numbers) // 2]
-            more = "" if broken else "; pass --classes if each of them is a class"
+            more = "" if broken else f"; pass {option('classes')} if each of them is a class"
             raise InputError(
                 f"The target {target!r} holds numbers ({truncated([repr(v) for v in numbers], most=3)}), and a classifier "
                 f"learns classes. Cut it in two with a limit, such as {option('favourable', f'>={middle:g}')}{more}, or name another "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError
-from likewise.core.text import truncated
+from likewise.core.text import option, truncated
 from likewise.data.opening import HEAD, OpenedFile, Reading
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, lis
     if reading.header is None and looks_like_values(names, below):
         raise FormatError(
             f"{file.name} seems to have no header: its first line holds values such as {_some(names)}. Put the "
-            "column names in the first line, or pass --read header=no to number the columns (header=yes if these are names)."
+            f"column names in the first line, or pass {option('header', 'no')} to number the columns "
+            f"({option('header', 'yes')} if these are names)."
         )
     if reading.header is False:
         return separator, [f"column {at + 1}" for at in range(len(names))], False, []
@@ -178,8 +179,8 @@ def _decoded_head(file: OpenedFile, encoding: str) -> str:
 def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
     where = f" ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
     return FormatError(
-        f"{name} is not {encoding.upper().removesuffix('-SIG')} text{where}. Say how it was written, such as --read encoding=latin-1 or "
-        "cp1252, or save it as UTF-8."
+        f"{name} is not {encoding.upper().removesuffix('-SIG')} text{where}. Say how it was written, such as "
+        f"{option('encoding', 'latin-1')}, or save it as UTF-8."
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.text import option
 from likewise.improving.cells import Cell, Computation, Store, versions
 
 # Worker processes: each computes one cell at a time with one thread, and dies with the process that started
@@ -257,8 +258,8 @@ def plan_run(
         tasks += (CellTask(study, *key) for key in cells if key not in found.cells)
     if other and not replace_other:
         raise InputError(
-            f"{len(other)} finished cells were made with other settings, such as {other[0]}. Choose another -o, "
-            "or pass --force to compute them again."
+            f"{len(other)} finished cells were made with other settings, such as {other[0]}. Choose another "
+            f"folder, or pass {option('replace_other')} to compute them again."
         )
     # The last two seeds are one, so that no long cell is left to run alone at the end.
     joined = max((task.seed for task in tasks), default=0) - 1
@@ -273,7 +274,7 @@ def _choose(studies: Sequence[Computation], asked: list[str]) -> dict[str, list[
     for method in asked:
         if method.lower() not in known:
             names = dict.fromkeys(repr(method) for study in studies for method in study.methods)
-            raise bad_parameter("reproduce", "--method", allowed=f"one of {', '.join(names)}", got=method)
+            raise bad_parameter("reproduce", "method", allowed=f"one of {', '.join(names)}", got=method)
     chosen = {method.lower() for method in asked} or known
     return {s.name: [method for method in s.methods if method.lower() in chosen] for s in studies}
 

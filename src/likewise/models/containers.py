@@ -131,7 +131,7 @@ def _safetensors(data: bytes, name: str) -> Container | None:
     except (ValueError, AttributeError, TypeError, RecursionError):
         return None
     if kind == "fair_metric":
-        raise FormatError(f"{name} is a fair metric, not a model. Pass it as the metric (--metric {name}).")
+        raise FormatError(f"{name} is a fair metric, not a model. Pass it as the metric.")
     if kind is None:
         raise FormatError(
             f"{name} holds weights (safetensors) but not the model they belong to. "

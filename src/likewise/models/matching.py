@@ -215,7 +215,7 @@ def _check_numbers(used: Iterable[str], frame: pd.DataFrame) -> None:
     if text:
         raise InputError(
             f"The model takes numbers, and column {text[0]!r} is text. Audit a model that takes the table itself, "
-            "such as a pipeline with its encoder, or say that it takes encoded rows (takes='encoded', --set model_takes=encoded)."
+            f"such as a pipeline with its encoder, or pass {option('encoded')}."
         )
 
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, bad_parameter, require
 from likewise.core.files import check_header, read_description
+from likewise.core.text import option
 from likewise.models.containers import Container, check_archive, find_container, read_sidecar
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
@@ -84,8 +85,8 @@ def check_allowed(kind: Container, path: Path, *, allow_pickle: bool) -> None:
             )
         raise InputError(
             f"{path.name} is {_NAMES[kind]}, which can run any code on this machine when it is loaded, so it was not "
-            f"opened. Save the model {better}; or, if you made the file yourself, pass allow_pickle=True "
-            "(--trust pickle)."
+            f"opened. Save the model {better}; or, if you made the file yourself, pass "
+            f"{option('allow_pickle')}."
         )
     warnings.warn(
         f"{path.name} is {_NAMES[kind]}. Loading it can run any code that its maker put there: read or delete files, "
@@ -395,9 +396,7 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str], *, compiled: bool) -
     if unknown:
         raise InputError(
             f"{path.name} contains types that skops does not know to be harmless: {', '.join(unknown)}. "
-            "Nothing was loaded. If you know them, name each: trusted=[...] ("
-            + " ".join(f"--trust {name}" for name in unknown)
-            + ")."
+            f"Nothing was loaded. If you know them, name each: {' '.join(option('trusted', name) for name in unknown)}."
         )
     try:
         loaded = io.loads(data, trusted=[name for name in found if name in known])

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, ModelError
-from likewise.core.text import join_words
+from likewise.core.text import command_line, join_words
 from likewise.data.encoding import build_table, category_codes
 from likewise.data.opening import MemoryFile, OpenedFile, open_file
 from likewise.data.table_files import read_table
@@ -203,7 +203,8 @@ def open_upload(
         _check_parquet(opened, limits)
     else:
         raise FormatError(f"{short} is {opened.kind}. Upload CSV or Parquet.")
-    found = read_table(file)
+    with command_line():
+        found = read_table(file)
     _check_size(short, len(found.frame), found.frame.shape[1], limits)
     _check_table(short, found.frame, needed)
     columns = [_column(found.frame[look.name], look.plan.kind) for look in infer_types(found.frame)]
@@ -439,7 +440,8 @@ class JobQueue:
     def _run(self, job: Job, upload: Upload, question: Question) -> None:
         assert self.auditor is not None  # `start` looked
         try:
-            audited = self.auditor(upload.file, question, job.on_progress)
+            with command_line():  # whose words `page_words` knows
+                audited = self.auditor(upload.file, question, job.on_progress)
             job.on_progress("Writing the page", None)
             kept = self._keep(job.number, audited)
         except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from typing import Any, Self
 from likewise.core.checks import check_same_length
 from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.frames import to_pandas
+from likewise.core.text import option
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
 from likewise.serving.app import Application
@@ -41,7 +42,7 @@ def open_socket(port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         opened.close()
         raise InputError(
-            f"Port {port} cannot be used: {error}. Choose another, or leave --port out for a free one."
+            f"Port {port} cannot be used: {error}. Choose another, or leave {option('port')} out for a free one."
         ) from error
     return opened
 

@@ -188,6 +188,4 @@ class _Desk:
 
 def _check_no_pipeline(model: Any, owner: str) -> None:
     if is_table_pipeline(getattr(model, "estimator", None)):
-        raise InputError(
-            f"{owner}: the steps of a pipeline in a file are only read in this process: trust=True (--trust process)."
-        )
+        raise InputError(f"{owner}: the steps of a pipeline in a file are only read outside the sandbox.")

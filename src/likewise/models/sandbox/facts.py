@@ -13,6 +13,7 @@ import pandas as pd
 from likewise.core.checks import python_scalar
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, Whole, check_form, is_scalar
+from likewise.core.text import option
 from likewise.models.containers import plain_value
 from likewise.models.layers import ACTIVATIONS, Activation, Layers
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
@@ -261,7 +262,7 @@ def _tagged(value: Any, name: Any) -> tuple[str, Any]:
 def _cannot_travel(name: Any, kind: str) -> InputError:
     return InputError(
         f"SandboxedModel: column {name!r} holds {kind}, which is not sent to a model file in a process of its own. "
-        "Make it text or numbers, or load the model in this process: trust=True (--trust process)."
+        f"Make it text or numbers, or load the model in this process ({option('this_process')})."
     )
 
 

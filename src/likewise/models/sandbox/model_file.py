@@ -17,6 +17,7 @@ import numpy as np
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.core.frames import is_frame, to_pandas
+from likewise.core.text import option
 from likewise.models.containers import sidecar_path
 from likewise.models.layers import LayeredModel, Layers
 from likewise.models.losses import Loss, LossLike, as_loss
@@ -251,7 +252,7 @@ class SandboxedFile:
         if self.container == "catboost":
             # CatBoost writes its trees to a file, and the process may write none.
             raise InputError(
-                "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust process)."
+                f"read_trees: the trees of a CatBoost file are only read in this process ({option('this_process')})."
             )
         question = {"ask": "trees", "number": self.facts(choices).number}
         trees: TreeEnsemble = self._read(self._alive(), question, unpack_trees)

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
 from likewise.core.progress import deferred_interrupts
+from likewise.core.text import option
 from likewise.models.sandbox.messages import MEMORY, SECONDS, Array, Limits, receive, send
 
 _ERRORS: dict[str, type[LikewiseError]] = {
@@ -26,7 +27,10 @@ _ERRORS: dict[str, type[LikewiseError]] = {
     "MissingExtraError": MissingExtraError,
 }
 _MAX_SENTENCE = 2_000
-_TRUST = "If you made the file yourself, run it in this process: trust=True (--trust process)"
+
+
+def _trust() -> str:
+    return f"If you made the file yourself, run it in this process ({option('this_process')})"
 
 
 # Starts a process: what has its `kill` and `wait`, and the pipes to write questions to and to read answers from.
@@ -125,10 +129,10 @@ class Child:
         code = None if answered else _code(self.handle)
         self._end()
         if late.is_set():
-            self.over = f"{self.name} did not answer within {self.limits.seconds:g} s and was stopped. {_TRUST}, or set {SECONDS}."
+            self.over = f"{self.name} did not answer within {self.limits.seconds:g} s and was stopped. {_trust()}, or set {SECONDS}."
         elif answered:
             self.over = (
-                f"{self.name} is a damaged {self.label} model: {error}. Save the model again. {_TRUST}."
+                f"{self.name} is a damaged {self.label} model: {error}. Save the model again. {_trust()}."
             )
         elif code is not None and _signal(code) == "SIGKILL":
             self.over = self._too_much()
@@ -136,14 +140,14 @@ class Child:
             how = "" if code is None else f" ({_signal(code)})"
             self.over = (
                 f"{self.name} is a damaged {self.label} model: it crashed the process that ran it{how}. "
-                f"Save the model again. {_TRUST}."
+                f"Save the model again. {_trust()}."
             )
         return self.over
 
     def _too_much(self) -> str:
         return (
             f"{self.name} needs more than the {self.limits.gigabytes:g} GB of memory that a model file may use, and was "
-            f"stopped. {_TRUST}, or set {MEMORY}."
+            f"stopped. {_trust()}, or set {MEMORY}."
         )
 
 

@@ -16,6 +16,7 @@ from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, atomic_folder, check_form, is_scalar
 from likewise.core.plain import plain, to_json
+from likewise.core.text import option
 from likewise.evaluation.impact import ImpactTable
 from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document
@@ -342,7 +343,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         )
     if not overwrite:
         raise InputError(
-            f"{str(folder)!r} exists already. Choose another name, or replace it (--force, overwrite=True)."
+            f"{str(folder)!r} exists already. Choose another name, or replace it ({option('overwrite')})."
         )
 
 
