@@ -151,12 +151,13 @@ def test_words_from_the_right_turn_nothing_else_around(audit_page):
         "\u2069\u202eمين\u2068",
         contained("מין") + " 3 → 4",
         "🙂",
+        "sex\x1b[2J\n\U000e0001",
     ]
     assert audit_page.js("return arguments[0].map(window.likewise.contained)", words) == [
         *map(contained, words)
     ]
     assert contained(contained("a מין 3")) == contained("a מין 3")
-    assert contained("\u202e68.5%") == "68.5%"
+    assert contained("\u202e68.5%") == "\\u202e68.5%"
 
 
 def test_scripts_that_are_not_ours_do_not_run(audit_page):

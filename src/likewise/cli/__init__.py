@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import signal
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
-from likewise.core.lazy import lazy_names
+__all__ = ["main"]
 
-if TYPE_CHECKING:
-    from likewise.cli.app import main as main
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code; see `likewise.cli.app.main`."""
+    # Ctrl-C while the libraries load: there is nothing to clean up, and a traceback helps nobody.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
+    from likewise.cli import app
+
+    app.main(arguments)
+
+
+def _stop(number: int, frame: Any) -> NoReturn:
+    os.write(2, b"Stopped.\n")
+    os._exit(128 + number)

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -19,8 +19,9 @@ import click
 from likewise._version import __version__
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError, installed_versions
 from likewise.core.launch import alone, launched
-from likewise.core.progress import write_error
-from likewise.core.text import command_line, without_numbers
+from likewise.core.progress import note_interrupts, was_interrupted, write_error
+from likewise.core.streams import ClosedOutputError, printable_streams
+from likewise.core.text import command_line, printable, without_numbers
 
 # The command under torchrun: one process speaks, all leave with the same exit code.
 
@@ -151,6 +152,7 @@ EXIT_UNFAIR = 1
 EXIT_BAD_INPUT = 2
 EXIT_NOT_CONVERGED = 3
 EXIT_INTERRUPTED = 130
+EXIT_CLOSED_OUTPUT = 141
 
 # Environment variable that shows the traceback of an unforeseen error.
 TRACEBACK = "LIKEWISE_TRACEBACK"
@@ -229,7 +231,8 @@ def cli(verbose: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
-    Exit codes: 0 fine, 1 unfair at the asked level, 2 bad input, 3 a search did not converge, 130 Ctrl-C.
+    Exit codes: 0 fine, 1 unfair at the asked level, 2 bad input, 3 a search did not converge, 130 Ctrl-C, 141 nobody
+    reads the output any more (``| head``).
 
     Examples
     --------
@@ -246,41 +249,60 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     shown = ShownWarnings()
     warnings.showwarning = shown
-    with first_speaks(arguments) as heard:
-        try:
-            _run(arguments, heard)
-        finally:
-            for line in shown.repeated():
-                click.echo(f"Note: {line}.", err=True)
+    note_interrupts()
+    try:
+        with printable_streams(), first_speaks(arguments) as heard:
+            try:
+                code = _run(arguments, heard)
+            finally:
+                for line in shown.repeated():
+                    write_error(f"Note: {line}.")
+            # After Ctrl-C no code is a verdict, whatever the verb came to.
+            if was_interrupted() and code != EXIT_INTERRUPTED:
+                write_error("Stopped.")
+                code = EXIT_INTERRUPTED
+            sys.stdout.flush()
+    except ClosedOutputError:
+        # What is left in the buffers has no reader; Python would say so when it ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, BrokenPipeError):
+                os.dup2(nowhere, stream.fileno())
+        code = EXIT_CLOSED_OUTPUT
+    sys.exit(code)
 
 
-def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
+def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
     try:
         with command_line():
             code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         write_error("Stopped.")
-        sys.exit(EXIT_INTERRUPTED)
+        return EXIT_INTERRUPTED
     except click.ClickException as error:
-        error.show()
-        sys.exit(EXIT_BAD_INPUT)
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(f"{error.ctx.get_usage()}\n", err=True)
+        write_error(f"Error: {error.format_message()}")
+        return EXIT_BAD_INPUT
     except (UnfairError, NotConvergedError) as error:
         write_error(str(error))
-        sys.exit(EXIT_UNFAIR if isinstance(error, UnfairError) else EXIT_NOT_CONVERGED)
+        return EXIT_UNFAIR if isinstance(error, UnfairError) else EXIT_NOT_CONVERGED
     except (LikewiseError, OSError) as error:
         write_error(f"Error: {error}")
-        sys.exit(EXIT_BAD_INPUT)
+        return EXIT_BAD_INPUT
     except MemoryError:
         write_error("Error: there is not enough memory. Take fewer people: --sample 10000.")
-        sys.exit(EXIT_BAD_INPUT)
+        return EXIT_BAD_INPUT
+    except ClosedOutputError:
+        raise
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
         launch = launched()
         click.echo(
             f"{f'Rank {launch.rank}: ' if launch.several else ''}Error: something unforeseen happened "
-            f"({type(error).__name__}: {error}). Set {TRACEBACK}=1 to see where, and please report it.",
+            f"({type(error).__name__}: {printable(str(error))}). Set {TRACEBACK}=1 to see where, and please report it.",
             file=heard,
         )
-        sys.exit(EXIT_BAD_INPUT)
-    sys.exit(code if isinstance(code, int) else 0)
+        return EXIT_BAD_INPUT
+    return code if isinstance(code, int) else 0

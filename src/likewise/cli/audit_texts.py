@@ -20,7 +20,7 @@ from likewise.cli.options import (
     settings,
     verb,
 )
-from likewise.cli.output import deliver
+from likewise.cli.output import deliver, say
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def command(
     else:
         result = _scored(frame, str(column), str(scorer), given)
         if not quiet and not outputs.screen:
-            click.echo(f"{result.calls} calls, {result.replayed} replies from the cache.")
+            say(f"{result.calls} calls, {result.replayed} replies from the cache.")
             _show_left_out(result.edited)
         _show(result.audits, outputs, f"Texts in {table.name}", quiet)
 
@@ -165,8 +165,8 @@ def _count_calls(texts: Sequence[str], edits: Sequence[Any], repeats: int) -> No
 
     plan = plan_texts(texts, edits=edits, repeats=repeats)
     unchanged = int((plan.edited["changes"] == 0).sum())
-    click.echo(f"{plan.n_calls} calls for {len(texts)} texts (replies in the cache are not called again).")
-    click.echo(f"{unchanged} of {len(plan.edited)} edits change nothing in their text and are not scored.")
+    say(f"{plan.n_calls} calls for {len(texts)} texts (replies in the cache are not called again).")
+    say(f"{unchanged} of {len(plan.edited)} edits change nothing in their text and are not scored.")
     _show_left_out(plan.edited)
 
 
@@ -174,11 +174,11 @@ def _show_left_out(edited: pd.DataFrame) -> None:
     """List the texts that an edit left out because something in them cannot be told."""
     doubtful = edited[edited["why"].str.startswith("doubtful")].drop_duplicates(["text", "why"])
     if len(doubtful):
-        click.echo(f"{doubtful['text'].nunique()} texts were left out as doubtful:")
+        say(f"{doubtful['text'].nunique()} texts were left out as doubtful:")
     for row in doubtful.head(_MOST_LISTED).itertuples():
-        click.echo(f"  text {row.text} ({row.variant}): {str(row.why).removeprefix('doubtful: ')}")
+        say(f"  text {row.text} ({row.variant}): {str(row.why).removeprefix('doubtful: ')}")
     if len(doubtful) > _MOST_LISTED:
-        click.echo(f"  and {len(doubtful) - _MOST_LISTED} more (TextAudit.edited lists all)")
+        say(f"  and {len(doubtful) - _MOST_LISTED} more (TextAudit.edited lists all)")
 
 
 def _scored(frame: pd.DataFrame, column: str, scorer: str, given: dict[str, Any]) -> Any:

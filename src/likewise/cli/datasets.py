@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from likewise.cli.options import option, verb
-from likewise.cli.output import check_outputs
+from likewise.cli.output import check_outputs, say
 from likewise.core.errors import InputError
 from likewise.core.files import atomic_path
 
@@ -39,7 +39,7 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
     """
     if name is None:
         for key, line in LINES.items():
-            click.echo(f"{key:10} {line}")
+            say(f"{key:10} {line}")
         return
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"-o takes FILE.csv or FILE.parquet, got {str(out)!r}.")
@@ -58,4 +58,4 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
         else:
             table.to_parquet(temporary, index=False)
     told = f"{len(table):,} people to {out}; the target is the column 'target'"
-    click.echo(f"Wrote {told if people else f'{len(table):,} scores to {out}'}.")
+    say(f"Wrote {told if people else f'{len(table):,} scores to {out}'}.")

@@ -25,9 +25,9 @@ from likewise.cli.options import (
     table_options,
     verb,
 )
-from likewise.cli.output import announce_plan, reporting
+from likewise.cli.output import announce_plan, reporting, say
 from likewise.core.errors import InputError
-from likewise.core.progress import Progress
+from likewise.core.progress import Progress, stop_if_interrupted
 
 if TYPE_CHECKING:
     from likewise.cli.output import Reporter
@@ -128,9 +128,10 @@ def command(
     check_improvement_folder(folder)
     try:
         found = _improved(table, folder, outputs.force, given, progress, quiet)
+        stop_if_interrupted()
     except KeyboardInterrupt:
         if not quiet:
-            click.echo("What was finished is kept. Run the same command to go on.", err=True)
+            say("What was finished is kept. Run the same command to go on.", err=True)
         raise
     found = replace(found, command=repeated_command(ctx))
     provenance = Provenance.now(
@@ -236,9 +237,9 @@ def _improved(
 def _show(found: Improvement, written: Sequence[Path]) -> None:
     click.echo(str(found))
     for name, reason in found.failed.items():
-        click.echo(f"Not computed: {name}: {reason}", err=True)
+        say(f"Not computed: {name}: {reason}", err=True)
     for note in found.notes:
-        click.echo(f"Note: {note}")
+        say(f"Note: {note}")
     for path in written:
-        click.echo(f"Wrote {path}")
-    click.echo(f"To repeat it: {found.command}")
+        say(f"Wrote {path}")
+    say(f"To repeat it: {found.command}")

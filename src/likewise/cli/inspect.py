@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
-from likewise.cli.output import check_outputs
+from likewise.cli.output import check_outputs, say
 from likewise.core.progress import Progress
+from likewise.core.text import printable
 
 if TYPE_CHECKING:
     from likewise.data.type_inference import InferredColumn
@@ -66,12 +67,14 @@ def command(
         frame = frame[[name for name in frame.columns if name in {*reading.only, target}]]
     looks = tuple(_called_target(look, target) for look in planned_looks(frame, reading))
     if not quiet:
-        click.echo(f"{table.name}: {len(frame):,} people, {len(looks):,} columns\n")
+        say(f"{table.name}: {len(frame):,} people, {len(looks):,} columns")
+        say("")
         click.echo(_table(looks))
     if file is not None:
         write_columns(looks, file, table=table.name)
         if not quiet:
-            click.echo(f"\nWrote {file}. Edit it where a guess is wrong, and pass it on: --columns {file}")
+            say("")
+            say(f"Wrote {file}. Edit it where a guess is wrong, and pass it on: --columns {file}")
     elif kept and not no_file:
         progress.note(
             f"{DEFAULT} is there already and was left as it is. Pass -o FILE.toml or --force to write this."
@@ -101,5 +104,5 @@ def _table(looks: tuple[InferredColumn, ...]) -> str:
 
 
 def _short(text: str, most: int = 40) -> str:
-    plain = "".join(char if char.isprintable() else " " for char in text)
+    plain = printable(text)
     return plain if len(plain) <= most else plain[: most - 1] + "…"

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
+from likewise.cli.output import say
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress
 
@@ -65,7 +66,7 @@ def command(
     if quiet:
         return
     size = 0 if metric.subspace is None else metric.subspace.dim
-    click.echo(
+    say(
         f"Wrote {outputs.paths['safetensors']}: {size} sensitive directions of {metric.n_features} encoded columns."
     )
     if diagnose:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from likewise.core.errors import InputError, require
-from likewise.core.progress import error_console, progress_bar, written_duration
+from likewise.core.progress import progress_bar, stop_if_interrupted, written_duration
+from likewise.core.streams import open_console
+from likewise.core.text import printable
 
 if TYPE_CHECKING:
     from likewise.cli.options import Outputs
@@ -36,15 +38,23 @@ def check_outputs(paths: Sequence[Path], *, force: bool) -> None:
             raise InputError(f"The folder {str(path.parent)!r} cannot be written to.")
 
 
+def say(line: str, *, err: bool = False) -> None:
+    """Print one line, whatever stands in the names and cells that it tells."""
+    click.echo(printable(line), err=err)
+
+
 def deliver(
     outputs: Outputs,
     *,
     quiet: bool,
     document: Callable[[], str],
     show: Callable[[], object],
+    partial: bool = False,
     **writers: Callable[[Path], object],
 ) -> None:
     """Write the files that were asked for, each by the writer of its kind; then print the result, or its JSON text."""
+    if not partial:  # else the result says itself that it was cut short
+        stop_if_interrupted()
     for kind, write in writers.items():
         if (path := outputs.get(kind)) is not None:
             write(path)
@@ -53,7 +63,7 @@ def deliver(
     elif not quiet:
         show()
         for path in outputs.paths.values():
-            click.echo(f"Wrote {path}")
+            say(f"Wrote {path}")
 
 
 # Cells: trainings that run in processes of their own and are kept.
@@ -64,11 +74,11 @@ def announce_plan(plan: Plan, jobs: int, quiet: bool) -> None:
     if quiet:
         return
     for line in plan.damaged:
-        click.echo(f"Note: {line}; it is computed again.", err=True)
+        say(f"Note: {line}; it is computed again.", err=True)
     if plan.replaced:
-        click.echo(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
+        say(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
     kept = f"{plan.finished} cells are finished; " if plan.finished else ""
-    click.echo(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
+    say(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
 
 
 @contextmanager
@@ -77,7 +87,7 @@ def reporting(total: int, quiet: bool, *, unit: str = "seed") -> Iterator[Report
     if quiet or not total:
         yield None
         return
-    on_terminal = bool(error_console().is_terminal)
+    on_terminal = bool(open_console(stderr=True).is_terminal)
     with progress_bar(show=on_terminal, counted=True, estimated=False, transient=False) as bar:
         bar.start("Computing", total=total)
 
@@ -89,7 +99,7 @@ def reporting(total: int, quiet: bool, *, unit: str = "seed") -> Iterator[Report
             bar.print(line)
             if not on_terminal:
                 rest = f", {left}" if left else ""
-                click.echo(f"{line} ({progress.done} of {progress.total}{rest})", err=True)
+                say(f"{line} ({progress.done} of {progress.total}{rest})", err=True)
 
         yield show
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import READ, SETTINGS, TableChoices, example, option, options, parse_keys, verb
+from likewise.cli.output import say
 from likewise.core.errors import InputError
-from likewise.core.progress import Progress
+from likewise.core.progress import Progress, stop_if_interrupted
 
 if TYPE_CHECKING:
     from likewise.cli.audit import AuditChoices
@@ -80,6 +81,7 @@ def command(
         progress.note(note)
     loaded = load(source, trust, progress)
     audited = run_audit(loaded, Path(people), choices, progress)
+    stop_if_interrupted()
     impact, _ = impact_of_case(audited.case, audited.people)
     document = audit_document(audited.result, evaluation=audited.extras["evaluation"])
     now = figures_of(document, impact)
@@ -230,10 +232,10 @@ def _notes(recorded: Evidence) -> list[str]:
 
 def _say(different: Sequence[tuple[str, Any, Any]], total: int) -> None:
     if not different:
-        click.echo(f"Repeated: all {total} figures are the same.")
+        say(f"Repeated: all {total} figures are the same.")
         return
-    click.echo(f"Different: {len(different)} of {total} figures.")
+    say(f"Different: {len(different)} of {total} figures.")
     for name, before, now in different[:_MOST_SHOWN]:
-        click.echo(f"  {name}: {before} in the evidence, {now} now")
+        say(f"  {name}: {before} in the evidence, {now} now")
     if len(different) > _MOST_SHOWN:
-        click.echo(f"  and {len(different) - _MOST_SHOWN} more")
+        say(f"  and {len(different) - _MOST_SHOWN} more")

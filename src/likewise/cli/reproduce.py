@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import example, option, options, verb
-from likewise.cli.output import announce_plan, reporting
+from likewise.cli.output import announce_plan, reporting, say
 
 if TYPE_CHECKING:
     from likewise.experiments.study import Study, StudyTable
@@ -103,7 +103,7 @@ def command(
         _show(table, store.folder, (*notes, *_not_finished(table)), quiet)
     for failure in failures:
         task = failure.task
-        click.echo(f"Failed: {task.study.name}, {task.method}, seed {task.seed}: {failure.reason}", err=True)
+        say(f"Failed: {task.study.name}, {task.method}, seed {task.seed}: {failure.reason}", err=True)
     return EXIT_FAILED if failures else 0
 
 
@@ -125,7 +125,7 @@ def _show_stop(plan: Plan, quiet: bool) -> None:
         done = sum(
             bool(plan.stores[task.study.name].find([task.method], [task.seed]).cells) for task in plan.tasks
         )
-        click.echo(
+        say(
             f"{done} of {len(plan.tasks)} cells were finished and are kept. Run the same command to go on.",
             err=True,
         )
@@ -151,4 +151,4 @@ def _show(table: StudyTable, folder: Path, notes: tuple[str, ...], quiet: bool) 
         click.echo(text_table(["", *(f"{measure.title}  " for measure in table.study.measures)], rows))
     for note in notes:
         click.echo(note)
-    click.echo(f"Written to {folder}: open {folder / 'index.html'}")
+    say(f"Written to {folder}: open {folder / 'index.html'}")

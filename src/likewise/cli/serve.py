@@ -12,7 +12,8 @@ import click
 from likewise.cli.audit import AuditChoices, check_choices, load, run_audit
 from likewise.cli.options import example, option, options, settings, table_options, verb
 from likewise.core.errors import InputError
-from likewise.core.progress import Progress
+from likewise.core.progress import Progress, was_interrupted
+from likewise.core.text import printable
 
 if TYPE_CHECKING:
     from likewise.auditing.progress import OnProgress
@@ -89,7 +90,9 @@ def command(
     known = {"target": target, "favourable": choices.favourable, "sensitive": list(choices.sensitive)}
 
     def say(link: str) -> None:
-        click.echo(f"Serving {model}: {link}\nThe link works on this machine alone. Ctrl-C ends the server.")
+        click.echo(
+            f"Serving {printable(model)}: {link}\nThe link works on this machine alone. Ctrl-C ends the server."
+        )
         if opens:
             import webbrowser
 
@@ -108,6 +111,7 @@ def command(
         port=port,
         say=say,
     )
+    was_interrupted(forget=True)
     if not quiet:
         click.echo("Ended.", err=True)
 

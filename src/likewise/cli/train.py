@@ -11,6 +11,7 @@ import click
 
 from likewise.cli.app import agreeing, grouped
 from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
+from likewise.cli.output import say
 from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import launched
 from likewise.core.progress import Progress
@@ -162,8 +163,8 @@ def command(
             _keep(estimator, out)
     if not quiet and launched().first:
         seen = people.frame[list(domain.feature_names_in_)][reported].reset_index(drop=True)
-        click.echo(f"Wrote {out}: {METHODS[method].title} on {len(trained.frame):,} people.")
-        click.echo(_report(estimator, seen, y[reported], sensitive))
+        say(f"Wrote {out}: {METHODS[method].title} on {len(trained.frame):,} people.")
+        say(_report(estimator, seen, y[reported], sensitive))
 
 
 def _reported(y: Any, share: float, seed: int) -> Any:
@@ -215,7 +216,7 @@ def _keep(estimator: Any, out: Path) -> None:
             f"the training loss became infinite after {estimator.n_iter_} steps; nothing was saved."
         )
     if estimator.status_ == "interrupted":
-        click.echo(f"Stopped after {estimator.n_iter_} steps; keeping what was learned so far.", err=True)
+        say(f"Stopped after {estimator.n_iter_} steps; keeping what was learned so far.", err=True)
     if launched().first:
         estimator.save(out)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -119,6 +119,9 @@ def command(
             bar.update(found.seconds, description=words)
 
         found = verify_people(met, sensitive, seconds=budget_seconds, random_state=seed, progress=told)
+    from likewise.core.frames import csv_text
+    from likewise.report.writing import write_text
+
     provenance = report.Provenance.now(
         tables=[table], models=[model], seed=seed, command=repeated_command(click.get_current_context())
     )
@@ -132,17 +135,11 @@ def command(
             document, path, form="html", language=language, overwrite=outputs.force
         ),
         json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
-        csv=lambda path: _write_rows(found.examples, path),
+        csv=lambda path: write_text(path, csv_text(found.examples)),
+        partial=found.stopped,
     )
     _judge(found, delta)
     return EXIT_INTERRUPTED if found.stopped else 0
-
-
-def _write_rows(rows: Any, path: Path) -> None:
-    from likewise.core.files import atomic_path
-
-    with atomic_path(path) as draft:
-        rows.to_csv(draft, index=False)
 
 
 def _judge(found: Verification, delta: float | None) -> None:

@@ -11,9 +11,32 @@ import narwhals.stable.v1 as nw
 import pandas as pd
 
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.text import printable
 
 # What an encoded table says of itself: in the attrs of a pandas frame, in the metadata of an arrow table.
 _ENCODED = "likewise_encoded"
+
+
+def csv_text(frame: pd.DataFrame, *, index: str | None = None) -> str:
+    r"""Return a table as CSV for spreadsheets: printable, and no cell or name is run as a formula.
+
+    Examples
+    --------
+    >>> csv_text(pd.DataFrame({"=sum": ["=1+1", "fine"], "n": [-1, 2]}))
+    "'=sum,n\n'=1+1,-1\nfine,2\n"
+    """
+    whole = frame if index is None else frame.rename_axis(index).reset_index()
+    safe = whole.map(_as_text) if len(whole) else whole
+    safe = safe.set_axis([_as_text(str(name)) for name in whole.columns], axis=1)
+    return printable(str(safe.to_csv(index=False, lineterminator="\n")), keep="\n\t")
+
+
+# A text cell that begins so is run as a formula by spreadsheets; an apostrophe in front makes it text.
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+
+
+def _as_text(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def is_frame(table: object) -> bool:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from likewise.core.errors import bad_parameter
-from likewise.core.text import join_words, short_number
+from likewise.core.text import join_words, printable, short_number
 
 # The texts of a language as they stand in its file: dotted keys, one form or two.
 
@@ -69,16 +69,15 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, For
 
 
 _BEGIN, _END = "\u2068", "\u2069"
-_OVERRIDES = re.compile("[\u202a-\u202e\u2066\u2067]")
 _ISOLATES = re.compile("[\u2068\u2069]")
 _FROM_RIGHT = ("R", "AL")
 
 
 def contained(text: str) -> str:
-    """Return words that leave the direction of what stands around them alone."""
+    """Return printable words that leave the direction of what stands around them alone."""
+    text = printable(text)
     if text.isascii():
         return text
-    text = _OVERRIDES.sub("", text)
     depth, balanced, open_word = 0, True, False
     for sign in text:
         depth += (sign == _BEGIN) - (sign == _END)

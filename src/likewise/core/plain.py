@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.messages import Message
+from likewise.core.text import printable
 
 LONGEST_TEXT = 200
 
@@ -81,5 +82,6 @@ def named(label: Any, labels: Mapping[Any, str]) -> Any:
 
 
 def to_json(document: Any) -> str:
-    """Return the text of a JSON file."""
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return the text of a JSON file, printable."""
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    return printable(text, keep="\n") + "\n"

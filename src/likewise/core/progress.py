@@ -10,20 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-
-def error_console() -> Any:
-    """Return a console on standard error."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)
+from likewise.core.streams import open_console
+from likewise.core.text import printable
 
 
 def write_error(line: str) -> None:
-    """Write a line on standard error; on a terminal, break it between words."""
+    """Write one line on standard error; on a terminal, break it between words."""
     if sys.stderr.isatty():
-        error_console().print(line, markup=False)
+        open_console(stderr=True).print(printable(line), markup=False)
     else:
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{printable(line)}\n")
 
 
 class ProgressBar:
@@ -76,7 +72,7 @@ def progress_bar(
     columns += [MofNCompleteColumn()] if counted else []
     columns += [TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn()]
     columns += [TextColumn("left"), TimeRemainingColumn()] if estimated else []
-    with RichProgress(*columns, console=error_console(), transient=transient) as bar:
+    with RichProgress(*columns, console=open_console(stderr=True), transient=transient) as bar:
         yield ProgressBar(bar)
 
 
@@ -84,7 +80,7 @@ class Progress:
     """Stages of a command: a spinner with the current one, a line with its time when it is done; and notes."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self._console = error_console()
+        self._console = open_console(stderr=True)
         self._quiet = quiet
         self.shown = bool(self._console.is_terminal) and not quiet
 
@@ -123,6 +119,36 @@ def written_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+_interrupted = threading.Event()
+
+
+def note_interrupts() -> None:
+    """Have the command line remember every SIGINT, whoever makes something of the KeyboardInterrupt it raises."""
+    _interrupted.clear()
+    # A command that was started to ignore Ctrl-C goes on ignoring it.
+    if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
+def was_interrupted(*, forget: bool = False) -> bool:
+    """Return whether SIGINT came since `note_interrupts`; `forget` if Ctrl-C is how a verb ends."""
+    came = _interrupted.is_set()
+    if forget:
+        _interrupted.clear()
+    return came
+
+
+def stop_if_interrupted() -> None:
+    """Raise KeyboardInterrupt before a result is told that a search cut short has made."""
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
+
+
 @contextmanager
 def deferred_interrupts(instead: Callable[[], None] | None = None) -> Iterator[None]:
     """Defer SIGINT until the block has ended; a second Ctrl-C is delivered at once.
@@ -137,6 +163,8 @@ def deferred_interrupts(instead: Callable[[], None] | None = None) -> Iterator[N
     pending: list[int] = []
 
     def hold(number: int, frame: Any) -> None:
+        if before is _interrupt:
+            _interrupted.set()
         if instead is not None:
             instead()
             return

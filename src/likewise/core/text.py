@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shlex
@@ -11,10 +12,33 @@ from contextvars import ContextVar
 
 _NUMBERS = re.compile(r"[-+]?\d[\d.,e+-]*")
 
+# What a reader sees as it is; of everything else `printable` looks at each sign.
+_PLAIN = re.compile(r"[^ -~]")
+# Python calls them not printable. Spaces that do not break, signs that join letters as Persian and Hindi need them, and the
+# isolates that `messages.contained` puts around words that are read from the right.
+_HARMLESS = frozenset("\u00a0\u202f\u2009\u200c\u200d\u2068\u2069")
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Return text of others as it may be shown: control signs, line ends and overrides of direction are spelled out.
+
+    The one gate for everything that is echoed. They are spelled as JSON does, so that JSON means the same afterwards.
+
+    Examples
+    --------
+    >>> print(printable("sex\x1b[2J\u202e, naïve\n"))
+    sex\u001b[2J\u202e, naïve\n
+    """
+    return _PLAIN.sub(lambda sign: _spelled(sign[0], keep), text)
+
+
+def _spelled(sign: str, keep: str) -> str:
+    return sign if sign.isprintable() or sign in _HARMLESS or sign in keep else json.dumps(sign)[1:-1]
+
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> str:
     """Lay out a small table: some columns left (by default the first), the others right."""
-    cells = [list(header), *(list(row) for row in rows)]
+    cells = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = []
     for row in cells:

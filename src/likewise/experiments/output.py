@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from likewise.core.errors import MissingExtraError
+from likewise.core.frames import csv_text
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_number, to_json
 from likewise.core.text import once_each
@@ -60,7 +61,7 @@ def cells_csv(table: StudyTable, cells: Mapping[tuple[str, int], Cell]) -> str:
 
 def _csv(head: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
     frame = pd.DataFrame(lines, columns=list(head), dtype=object)
-    return str(frame.to_csv(index=False, lineterminator="\n"))
+    return csv_text(frame)
 
 
 def markdown(table: StudyTable) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from likewise._version import __version__
 from likewise.core.errors import InputError, MissingExtraError, require
+from likewise.core.frames import csv_text
 from likewise.core.intervals import Measure
 from likewise.core.messages import Texts, check_language
 from likewise.core.plain import plain_fields, to_json
@@ -372,7 +373,7 @@ def write_improvement(
     texts = {
         JSON: to_json(improvement_document(improvement, provenance=known)),
         PAGE: render_improvement(improvement, language=language, provenance=known),
-        TABLE: improvement.frame.to_csv(index_label="model"),
+        TABLE: csv_text(improvement.frame, index="model"),
     }
     for name, text in texts.items():
         write_text(where / name, text)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from likewise._version import __version__
 from likewise.core.messages import Texts
+from likewise.core.text import printable
 
 # What would end a script element or a JavaScript line; JSON readers see the same text.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -106,7 +107,7 @@ def render_page(
         f'<button type="button" class="button needs-js" id="save-data">{escape(texts("page.save"))}</button>'
     )
     line = "\n"
-    return f"""<!doctype html>
+    page = f"""<!doctype html>
 <html lang="{texts.language}"{' class="no-js"' if script else ""}>
 <head>
 <meta charset="utf-8">
@@ -136,6 +137,7 @@ def render_page(
 {read}{f"<script>{script}</script>{line}" if script else ""}</body>
 </html>
 """
+    return printable(page, keep="\n\t")
 
 
 def content_policy(script: str, *, asks_server: bool = False) -> str:
@@ -197,7 +199,10 @@ def _scope(scope: Sequence[tuple[str, str]], found: Mapping[str, Any] | None, te
 def _provenance(found: Mapping[str, Any], texts: Texts) -> str:
     """Return what the scope line has no room for: whole hashes, seed, versions."""
     facts = [
-        (f"{texts(f'page.provenance.{kind}')} {file['name']}", f"SHA-256 <code>{file['sha256']}</code>")
+        (
+            f"{texts(f'page.provenance.{kind}')} {file['name']}",
+            f"SHA-256 <code>{escape(file['sha256'])}</code>",
+        )
         for kind, file in _files(found)
         if file["sha256"]
     ]

@@ -139,9 +139,10 @@ def print_scores(result: ScoreAudits, console: Console | None = None) -> None:
     """
     from rich.text import Text
 
-    from likewise.report.terminal import open_console, terminal_table
+    from likewise.core.streams import open_console
+    from likewise.report.terminal import terminal_table
 
-    out, document = open_console(console), score_document(result)
+    out, document = console or open_console(), score_document(result)
     # A narrow terminal has no room for what can be read in the page and the JSON.
     wide, some, few = range(len(_HEAD)), (0, 1, 3, 5, 7, 8), (0, 3, 5, 7, 8)
     shown = wide if out.width >= 130 else some if out.width >= 100 else few

@@ -20,7 +20,8 @@ from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message, Texts
 from likewise.core.plain import named
-from likewise.core.text import interval_ends, short_number
+from likewise.core.streams import open_console
+from likewise.core.text import interval_ends, printable, short_number
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import asks_metric, number_rows, numbers_document
@@ -108,7 +109,7 @@ def print_audit(
     and 0 would lose it if recorded as F. In all, 1 of 4 people (25.0%) would get
     another decision if only the entry for sex were different.
     """
-    out = open_console(console)
+    out = console or open_console()
     if full:
         _print_annex(result, out, evaluation, people, labels or {})
     for study in twins:
@@ -204,7 +205,7 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
     room = width - 3 - side - max(side + (20 if numbers else 0), len(heads[1]) + 1)
     lines = [f"  {heads[0].rjust(room + side - 1)} │ {heads[1]}"]
     for _, row in shown.iterrows():
-        name = f"{row['attribute']}: {row['recorded']} → {row['instead']}"
+        name = printable(f"{row['attribute']}: {row['recorded']} → {row['instead']}")
         name = name if len(name) <= room else name[: room - 1] + "…"
         bars = ["█" * math.ceil(_BAR * row[side] / most) for side in (left, right)]
         counts = [say.number(int(row[side]), "whole") for side in (left, right)]
@@ -341,7 +342,7 @@ def print_comparison(
     >>> "gap at ε = 0" in page.getvalue()
     True
     """
-    out = open_console(console)
+    out = console or open_console()
     names = comparison.measures
     wide = 16 + 17 * (len(names) + 1) <= out.width
     room = 20 + 25 * len(comparison.entries) <= out.width
@@ -362,11 +363,6 @@ def print_comparison(
         out.print(Text(sentence))
     out.print(table)
     out.print(Text(comparison.sentence()))
-
-
-def open_console(console: Console | None) -> Console:
-    """Return the console to print on; standard output if none is given."""
-    return console or Console(highlight=False)
 
 
 def terminal_table(title: str | None, head: Sequence[str]) -> Table:

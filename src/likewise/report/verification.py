@@ -12,9 +12,9 @@ from rich.text import Text
 from likewise.auditing.verification.verify import Verification
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_cell
+from likewise.core.streams import open_console
 from likewise.report.first_words import findings_document
 from likewise.report.page import Answer, Tone, render_page, results_table, section
-from likewise.report.terminal import open_console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -174,7 +174,7 @@ def print_verification(
     >>> print(str(lw.verify(tree, people, sensitive_features=["sex"])).splitlines()[-3])
     Depends on sex: 20 pairs were found that differ in sex alone and are decided
     """
-    out = open_console(console)
+    out = console or open_console()
     lines, verdict = _lines(document, Texts(language))
     for line in lines:
         out.print(Text(line), soft_wrap=True)

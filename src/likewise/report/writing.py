@@ -11,6 +11,7 @@ from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path
 from likewise.core.plain import to_json
+from likewise.core.text import printable
 from likewise.report.document import document_of
 from likewise.report.html import render_html
 from likewise.report.provenance import Provenance
@@ -175,9 +176,9 @@ def check_target(path: str | Path, *, owner: str, overwrite: bool) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file of printable lines, whole or not at all."""
     with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_text(printable(text, keep="\n\t"), encoding="utf-8", newline="\n")
 
 
 def check_own_folder(

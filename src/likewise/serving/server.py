@@ -15,6 +15,7 @@ from typing import Any, Self
 from likewise.core.checks import check_same_length
 from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.frames import to_pandas
+from likewise.core.streams import open_console
 from likewise.core.text import option
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
@@ -264,10 +265,8 @@ def serve(model: Any, X: Any, y: Any = None, **choices: Any) -> None:
     ...
     likewise.core.errors.InputError: serve: ...
     """
-    from rich.console import Console
-
     running = start_server(model, X, y, **({"progress": True} | choices))
-    screen = Console(highlight=False, soft_wrap=True)
+    screen = open_console(soft_wrap=True)
     name = choices.get("name", "the model")
     running.until_interrupted(
         lambda link: screen.print(f"Serving {name} on {link} (Ctrl-C ends it)", markup=False)

@@ -50,7 +50,7 @@ from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.core.files import atomic_path
 from likewise.core.messages import Message
-from likewise.core.progress import progress_bar
+from likewise.core.progress import progress_bar, write_error
 
 # Leading bits of λ that the bins of a large table agree in: 256 bins for every doubling of λ.
 _BITS = 8
@@ -235,10 +235,7 @@ def audit_parquet(
     folder = None if map_folder is None else MapFolder(map_folder)
     with engine or LocalEngine() as runner:
         if progress and runner.dashboard is not None:
-            from rich.console import Console
-
-            line = f"Dashboard of {runner.describe()}: {runner.dashboard}"
-            Console(stderr=True, highlight=False).print(line, markup=False)
+            write_error(f"Dashboard of {runner.describe()}: {runner.dashboard}")
         runner.check(table.paths)
         audit = _prepare(asked, table, runner, sizes or Sizes(), progress)
         clock.lap("prepare")

@@ -41,9 +41,18 @@ const formats = {
   either: (words) => joined(words.map(contained), spoken.either),
 };
 
-// As directions.py: words from the right are isolated, and signs that override the direction are left out.
+// As `printable` in text.py: what a reader cannot see as it is, is spelled out.
+const harmless = " \u00a0\u202f\u2009\u200c\u200d\u2068\u2069";
+const unit = (sign, at) => "\\u" + sign.charCodeAt(at).toString(16).padStart(4, "0");
+function spelled(sign) {
+  const short = JSON.stringify(sign).slice(1, -1);
+  return short === sign ? Array.from({ length: sign.length }, (_, at) => unit(sign, at)).join("") : short;
+}
+const printable = (text) => text.replace(/[\p{C}\p{Z}]/gu, (sign) => (harmless.includes(sign) ? sign : spelled(sign)));
+
+// As `contained` in messages.py: printable, and words from the right are isolated.
 function contained(text) {
-  const plain = text.replace(/[\u202a-\u202e\u2066\u2067]/g, "");
+  const plain = printable(text);
   let depth = 0, balanced = true, open = false;
   for (const sign of plain) {
     depth += (sign === "\u2068") - (sign === "\u2069");

@@ -15,8 +15,9 @@ import pandas as pd
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, atomic_folder, check_form, is_scalar
+from likewise.core.frames import csv_text
 from likewise.core.plain import plain, to_json
-from likewise.core.text import option
+from likewise.core.text import option, printable
 from likewise.evaluation.impact import ImpactTable
 from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document
@@ -293,6 +294,7 @@ def write_evidence(
     check_folder(target, overwrite=overwrite)
     document = audit_document(result, name=name, evaluation=evaluation, labels=labels, provenance=provenance)
     files = evidence_files(result, document, impact, impact_notes)
+    files = {file: printable(text, keep="\n\t") for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     evidence = Evidence(
         figures_of(document, impact),
@@ -349,9 +351,6 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 # The tables as CSV, for people who go on in a spreadsheet.
 
-# A text cell that begins so is run as a formula by spreadsheets; an apostrophe in front makes it text.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
 
 def csv_tables(
     result: AuditResult, document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()
@@ -388,7 +387,7 @@ def csv_tables(
         frames["measures"] = pd.DataFrame(document["evaluation"]["measures"])
     if impact:
         frames["impact_ratios"] = impact_frame(impact)
-    return {f"{name}.csv": _csv(frame) for name, frame in frames.items()}
+    return {f"{name}.csv": csv_text(frame) for name, frame in frames.items()}
 
 
 def numbers_frame(document: Mapping[str, Any]) -> pd.DataFrame:
@@ -416,15 +415,3 @@ def impact_frame(impact: Sequence[ImpactTable]) -> pd.DataFrame:
         if table.unknown:
             rows.append(said | {"category": "unknown category", "people": table.unknown, "excluded": True})
     return pd.DataFrame(rows)
-
-
-def _csv(frame: pd.DataFrame) -> str:
-    if frame.empty:
-        return ",".join(map(str, frame.columns)) + "\n"
-    safe = frame.map(_as_text)
-    safe.columns = pd.Index([_as_text(str(name)) for name in frame.columns])
-    return str(safe.to_csv(index=False, lineterminator="\n"))
-
-
-def _as_text(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
