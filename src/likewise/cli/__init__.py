@@ -11,7 +11,17 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code; see `likewise.cli.app.main`."""
+    """Run the command line and leave with its exit code; see `likewise.cli.app.main`.
+
+    Examples
+    --------
+    >>> try:
+    ...     main(["--version"])
+    ... except SystemExit as end:
+    ...     print(end.code)
+    likewise ...
+    0
+    """
     # Ctrl-C while the libraries load: there is nothing to clean up, and a traceback helps nobody.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
