@@ -160,9 +160,9 @@ def test_parts_cover_every_row_once(tmp_path):
         parts = table.parts(rows)
         assert max(part.rows for part in parts) <= rows
         assert [part.first for part in parts] == np.cumsum([0, *(p.rows for p in parts)])[:-1].tolist()
-        read = [chunk["x"] for part in parts for chunk, _ in table.chunks(part, 64)]
+        read = [chunk["x"] for part in parts for chunk, _, _ in table.chunks(part, 64)]
         assert np.concatenate(read).tolist() == list(range(1000))
-    picked, _ = table.take(np.array([999, 0, 500, 9, 10]))
+    picked, _, _ = table.take(np.array([999, 0, 500, 9, 10]))
     assert picked["x"].tolist() == [999, 0, 500, 9, 10]
 
 

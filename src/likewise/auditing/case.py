@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.auditing.inference.sanity import Finding
+from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.results.audit_result import AuditResult, Scope
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
@@ -77,7 +78,7 @@ class Case:
     """Everything an audit needs, and what was asked of it."""
 
     matched: Matched
-    # What is audited: a table, or the path of Parquet files with the name of their target as `y`.
+    # What is audited: a table, or Parquet files, which hold their labels themselves.
     frame: Any
     y: Any
     metric: FairMetric
@@ -381,7 +382,10 @@ def prepare_case(
     if labels is None:
         # Whether a decision changes does not depend on labels; losses are then those against the decisions.
         labels = found.matched.decide(found.frame)
-    audited, y = (people.path, people.target) if isinstance(people, StreamedPeople) else (found.frame, labels)
+    audited: Any = found.frame
+    y: Any = labels
+    if isinstance(people, StreamedPeople):
+        audited, y = people.audited(found.matched.columns, sensitive, found.frame, labels), None
     return Case(
         found.matched,
         audited,
@@ -418,11 +422,9 @@ def _unused_notes(found: MatchedPeople, sensitive: Sequence[str]) -> tuple[str, 
 
 
 def _scope(people: People, source: str | None) -> Scope:
-    if isinstance(people, StreamedPeople):
-        assert people.extent is not None
-        return Scope(0, 0, counted="row", source=source)  # everybody in the files
-    supplied = len(people.frame) if people.supplied is None else people.supplied
-    return Scope(len(people.frame), supplied, people.sampled, people.counted, source)
+    n = people.total if isinstance(people, StreamedPeople) else len(people.frame)
+    supplied = n if people.supplied is None else people.supplied
+    return Scope(n, supplied, people.sampled, people.counted, source)
 
 
 class _ModelRows:
@@ -455,12 +457,7 @@ def with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeople
     fixed = [column.name for column in matched.domain.columns_ if column.immutable]
     filled = found.people.filled
     frame = with_columns(found.frame, {name: filled[name] for name in outside})
-    streamed = isinstance(found.people, StreamedPeople)
-    domain = (
-        found.people.domain(columns, fixed)
-        if streamed
-        else planned_domain(frame, found.people.plans, columns, fixed)
-    )
+    domain = planned_domain(frame, found.people.plans, columns, fixed)
     wrapped = replace(matched, model=table_model(matched), domain=domain, columns=columns)
     return replace(found, matched=wrapped, plain=wrapped, frame=frame)
 
@@ -482,9 +479,8 @@ def audit_case(
     matched, metric = case.matched, case.metric
     known = {column.name for column in matched.domain.columns_ if not column.immutable}
     single = {column.name for column in matched.domain.columns_ if len(column.categories) <= 1}
-    streamed = isinstance(case.frame, Path)
-    if not streamed:
-        check_varied(case.frame, [name for name in case.sensitive if name in single])
+    streamed = isinstance(case.frame, ParquetTable)
+    check_varied(case.people, [name for name in case.sensitive if name in single])
     edited = edited_columns(case.edits)
     _favourable_class(case)  # an unknown one is said before the audit is run
     result = audit_prepared(
@@ -530,8 +526,6 @@ def _with_places(result: AuditResult, case: Case) -> AuditResult:
     scope = case.scope
     if scope is None or result.sensitive is None:
         return result
-    if isinstance(case.frame, Path):
-        scope = replace(scope, people=result.n, supplied=result.n)
 
     def place(person: int) -> Any:
         return plain_cell(case.places[person]) if case.places is not None else person + 1

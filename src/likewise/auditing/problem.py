@@ -126,7 +126,7 @@ class AuditProblem:
         """What twins exchange of the columns that were called sensitive; rests on no learned metric."""
         return tuple(part for part in self.edits if not set(edited_columns((part,))) <= set(self.unnamed))
 
-    def of(self, X: Any, y: Any, *, first: int = 0, pool: Any = None) -> AuditProblem:
+    def of(self, X: Any, y: Any, *, first: int = 0, pool: Any = None, absent: Any = None) -> AuditProblem:
         """Return the same problem of other people."""
         found = replace(
             self,
@@ -134,7 +134,7 @@ class AuditProblem:
             y=np.asarray(y),
             first=first,
             pool=self.pool if pool is None else rows_of(pool, self.coordinates),
-            absent=None,
+            absent=absent,
         )
         found.check()
         return found

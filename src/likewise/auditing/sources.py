@@ -8,183 +8,247 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
+from likewise.auditing.partitions.engine import Engine, LocalEngine
+from likewise.auditing.partitions.tables import (
+    ParquetTable,
+    Rows,
+    Sample,
+    parquet_files,
+    rows_with_gaps,
+    survey,
+    value_counts,
+)
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, with_columns
+from likewise.core.frames import check_columns
 from likewise.core.text import option
-from likewise.data.case import People, TableRequest, choose_columns, plain_plan, read_people
-from likewise.data.target import find_value
+from likewise.data.case import (
+    Counted,
+    People,
+    TableRequest,
+    TableSteps,
+    check_names,
+    choose_columns,
+    count_lines,
+    one_line_each,
+    read_people,
+    take_people,
+    with_empty_cells,
+)
+from likewise.data.large_texts import write_parts
+from likewise.data.missing_values import MissingCells, fill_of
+from likewise.data.opening import MemoryFile, open_file
+from likewise.data.table_files import ReadTable, read_table, table_rows
+from likewise.data.target import binary_labels
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from likewise.core.checks import IntArray
 
-    from likewise.auditing.partitions.engine import Engine
-    from likewise.auditing.partitions.tables import Extent
-    from likewise.data.opening import MemoryFile
-    from likewise.data.tabular import TabularDomain
-
-# Above this many people everybody is compared with a sample of the table instead of with all of it.
+# Above this many people a table is read part by part.
 STREAM_ROWS = 100_000
-# People of a file that the metric is learned on and the model evaluated on.
-SAMPLE_ROWS = 50_000
+# People drawn from a table in parts, on whom a metric is learned and a model is evaluated.
+SAMPLE_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedPeople(People):
-    """People in Parquet files; the frame is a sample of them."""
+    """People in Parquet files; the frame is a sample of them that shows all that occurs."""
 
-    path: Path = Path()
-    target: str = ""
+    table: ParquetTable | None = None
+    total: int = 0
+    random: Any = None
     target_values: tuple[Any, ...] = ()
-    extent: Extent | None = None
+    favourable: Any = None
 
-    @property
-    def values(self) -> list[Any]:
-        """The different labels in all files."""
-        return list(self.target_values)
-
-    def domain(self, columns: Sequence[str] | None = None, immutable: Sequence[str] = ()) -> TabularDomain:
-        """Return the domain of some columns, with everything that occurs in the files."""
-        from likewise.data.tabular import TabularDomain
-
-        assert self.extent is not None
-        names = list(self.frame.columns) if columns is None else list(columns)
-        words = {n: sorted(self.extent.values[n]) for n in names if n in self.extent.values}
-        codes = {n for n in names if n in self.plans and self.plans[n].kind == "category"} - set(words)
-        ranges = {n: self.extent.ranges[n] for n in names if n in self.extent.ranges and n not in codes}
-        return TabularDomain.from_frame(
-            self.frame[names],
-            immutable=tuple(name for name in immutable if name in names),
-            ranges=ranges or None,
-            categories=words or None,
-            columns={n: replace(self.plans[n], range=None) for n in names if n in self.plans},
+    def audited(
+        self, columns: Sequence[str], sensitive: Sequence[str], frame: pd.DataFrame, labels: Any
+    ) -> ParquetTable:
+        """Return the files as the audit reads them, given the sample as the model takes it."""
+        assert self.table is not None
+        assert self.steps is not None
+        prepare = PreparedRows(
+            self.steps,
+            self.missing,
+            tuple(columns),
+            tuple(sensitive),
+            self.favourable,
+            self.target_values,
         )
+        absent = self.frame[list(sensitive)].isna()
+        rows = Rows(frame[list(columns)], labels, absent)
+        return replace(self.table, prepare=prepare, sample=Sample(rows, self.random))
 
-    def widened(self, domain: TabularDomain) -> TabularDomain:
-        """Return a domain that contains everybody in the files."""
-        assert self.extent is not None
-        return domain.reaching(self.extent.ranges)
+
+@dataclass(frozen=True, eq=False)
+class PreparedRows:
+    """From rows of the files to what the model and the audit take: the steps of a table in memory."""
+
+    steps: TableSteps
+    missing: MissingCells | None
+    columns: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    favourable: Any
+    target_values: tuple[Any, ...]
+
+    def __call__(self, frame: pd.DataFrame, labels: Any) -> Rows:
+        """Return some people as they are audited."""
+        people = self.steps.people(frame)
+        told = people[list(self.sensitive)].isna()
+        whole = people if self.missing is None else self.missing.marked(people)
+        y = None if labels is None else binary_labels(labels.to_numpy(), self.favourable, self.target_values)
+        return Rows(whole[list(self.columns)], y, told)
+
+
+class RowNumbers:
+    """Where people are in the user's table, if some of its rows are left out: rows from 0, or places counted from `start`."""
+
+    def __init__(self, dropped: IntArray, start: int = 0) -> None:
+        # So many people come before each row that is left out.
+        self._before, self._start = dropped - np.arange(len(dropped)), start
+
+    def __getitem__(self, person: Any) -> Any:
+        return person + np.searchsorted(self._before, person, side="right") + self._start
 
 
 def open_people(path: Path | MemoryFile, asked: TableRequest, engine: Engine | None = None) -> People:
     """Read a table, or sample one that is too large for memory."""
-    from likewise.data.table_files import table_rows
-
     if not isinstance(path, Path):
-        return _in_memory(path, asked)
+        return read_people(path, asked)
     several = path.is_dir() or (not path.exists() and glob.has_magic(str(path)))
-    if several and asked.sample is not None:
-        raise InputError(f"{option('sample')} takes one file. Pass one of the Parquet files.")
-    rows = table_rows(path) if asked.sample is None and not several else None
-    if several or (rows is not None and (rows > STREAM_ROWS or engine is not None)):
+    if several:
+        if asked.sample is not None:
+            raise InputError(f"{option('sample')} takes one file. Pass one of the Parquet files.")
+        return _stream(path, asked, engine)
+    kind, most = open_file(path).kind, STREAM_ROWS if engine is None else 0
+    if asked.sample is not None:
+        return read_people(path, asked)
+    if kind == "Parquet":
+        if (table_rows(path) or 0) <= most:
+            return read_people(path, asked)
         # The auditor takes patterns; a file called a[1].parquet is meant as it is written.
-        pattern = path if several else Path(glob.escape(str(path)))
-        return _stream(pattern, asked, engine)
-    if engine is not None:
-        raise InputError(f"{option('engine')} are for Parquet files. Save {path.name} as Parquet first.")
-    return _in_memory(path, asked)
-
-
-def _in_memory(path: Path | MemoryFile, asked: TableRequest) -> People:
-    people = read_people(path, asked)
-    if asked.sample is None and len(people.frame) > STREAM_ROWS and isinstance(path, Path) and asked.target:
-        return _spilled(people, asked)
-    return people
-
-
-def _spilled(people: People, asked: TableRequest) -> People:
-    """Return a large table that came as CSV or Arrow as one that is read part by part."""
-    notes = list(people.notes)
-    if people.missing is not None:
-        said = f"more than {STREAM_ROWS:,} people are read part by part, where missing values cannot be kept"
-        if asked.choices.policy == "keep":
-            ways = f"{option('missing', 'impute')}, {option('missing', 'drop')}"
-            raise InputError(f"{said}. Pass {ways} or {option('sample')}.")
-        people = replace(people, frame=people.filled)
-        notes.append(f"{said}; they were filled with the median or the most frequent value.")
-    codes = {
-        name: replace(plan, values=tuple(people.frame[name].unique().tolist()))
-        for name, plan in people.plans.items()
-        if plan.kind == "category"
-    }
-    file = _spill(with_columns(people.frame, {str(asked.target): people.labels}))
-    plain = replace(asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto", empty=())
-    again = replace(asked, choices=plain, plans={**people.plans, **codes})
-    streamed = _stream(file, again, None)
-    return replace(streamed, notes=(*notes, *streamed.notes))
-
-
-def _spill(frame: pd.DataFrame) -> Path:
-    """Write a large table to a Parquet file that is deleted when the process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="likewise-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    frame.to_parquet(folder / "people.parquet", index=False, row_group_size=65_536)
-    return folder / "people.parquet"
-
-
-def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> StreamedPeople:
-    import pandas as pd
-
-    from likewise.auditing.partitions.engine import LocalEngine
-    from likewise.auditing.partitions.tables import ParquetTable, parquet_files, survey
-
-    choices, target = asked.choices, str(asked.target)
-    if choices.policy not in ("auto", "keep") or choices.empty:
-        key = option("empty") if choices.empty else option("missing", choices.policy)
-        raise InputError(
-            f"{pattern.name} is read part by part, where {key} cannot be used. Drop or fill missing "
-            f"values first, or pass {option('sample')}."
-        )
-    found = parquet_files(str(pattern))
-    if not found:
-        raise InputError(f"There is no Parquet file that fits {str(pattern)!r}. Check the path.")
-    table = ParquetTable(found, target)
-    names = pd.DataFrame(columns=pd.Index(table.schema.names))
-    check_columns(names, [target, *choices.ignore, *asked.needed], owner=pattern.name, name="table")
-    parts = table.parts()
-    n = sum(part.rows for part in parts)
-    if not n:
-        raise InputError(f"{pattern.name} has no rows. Pass a table with people in it.")
-    runner = engine or LocalEngine()
-    runner.check(table.paths)
-    rows = np.sort(np.random.default_rng(asked.seed).choice(n, size=min(SAMPLE_ROWS, n), replace=False))
-    ((frame, labels),), extent = survey(runner, table, parts, [rows], extent=True)
-    values = _target_values(extent.values[target], asked.favourable, pattern.name, target)
-    notes: list[str] = []
-    features = frame.drop(columns=list(choices.ignore))
-    features, plans = choose_columns(features, replace(asked, keeps_missing=False), pattern.name, notes)
-    # Codes outside of the sample may occur elsewhere in the files, so numbers stay numbers unless the user says so.
-    said = {*asked.plans, *choices.categorical, *choices.integer}
-    plans = {
-        name: plan if name in said or choices.columns else plain_plan(features[name])
-        for name, plan in plans.items()
-    }
-    notes.append(f"{n:,} people are read part by part; each is compared with a sample of the others.")
-    return StreamedPeople(
-        features,
-        labels,
-        plans,
-        notes=tuple(notes),
-        path=pattern,
-        target=target,
-        target_values=tuple(values),
-        extent=extent,
+        return _stream(Path(glob.escape(str(path))), asked, engine)
+    if kind == "CSV":
+        large = count_lines(path) > most
+        return _converted(path, asked, engine) if large else read_people(path, asked)
+    found = read_table(path, asked.choices.reading, ignore=asked.choices.ignore)
+    return (
+        _converted(path, asked, engine, found) if len(found.frame) > most else read_people(path, asked, found)
     )
 
 
-def _target_values(seen: frozenset[Any], favourable: Any, name: str, target: str) -> list[Any]:
-    if None in seen:
-        raise InputError(f"{name}: the target {target!r} has missing values. Drop those rows first.")
-    values = sorted(seen, key=lambda value: (str(type(value)), value))
-    if favourable is not None:
-        find_value(values, favourable, what=f"{option('favourable')}: the target")
-        if len(values) > 2:
-            raise InputError(
-                f"{name} is read part by part, where a target with more than two values cannot be cut in two. "
-                f"Write a column with two values first, or pass {option('sample')}."
-            )
-    return values
+def _converted(
+    path: Path, asked: TableRequest, engine: Engine | None, found: ReadTable | None = None
+) -> People:
+    """Write a large table of another format as Parquet, in a folder that is deleted when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="likewise-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file, choices = folder / "people.parquet", asked.choices
+    counted: Counted = "row"
+    if found is not None:
+        found.frame.to_parquet(file, index=False, row_group_size=65_536)
+        said, start = found.notes, 1
+    else:
+        rows, header, said = write_parts(open_file(path), choices.reading, file, ignore=choices.ignore)
+        counted = "line" if one_line_each(path, rows + header) else "row"
+        start = 1 + (header and counted == "line")
+    people = _stream(file, replace(asked, choices=replace(choices, ignore=())), engine, name=path.name)
+    assert people.table is not None
+    note = f"{path.name} was written as Parquet in a temporary folder, to be read part by part."
+    places = RowNumbers(people.table.dropped, start)
+    return replace(people, notes=(*said, note, *people.notes), places=places, counted=counted)
+
+
+def _stream(
+    pattern: Path, asked: TableRequest, engine: Engine | None, *, name: str | None = None
+) -> StreamedPeople:
+    """Draw a sample of Parquet files, and learn what a table in memory would tell of all of it."""
+    owner, target, choices = name or pattern.name, asked.target, asked.choices
+    found = parquet_files(str(pattern))
+    if not found:
+        raise InputError(f"There is no Parquet file that fits {str(pattern)!r}. Check the path.")
+    marked = bool(choices.empty or choices.columns)
+    table = ParquetTable(
+        found, target, clean=partial(with_empty_cells, choices=choices, part=True) if marked else None
+    )
+    _check_names(table, owner, asked)
+    parts = table.parts()
+    supplied = sum(part.rows for part in parts)
+    if not supplied:
+        raise InputError(f"{owner} has no rows. Pass a table with people in it.")
+    runner = engine or LocalEngine()
+    runner.check(table.paths)
+    drawn = np.random.default_rng(asked.seed).choice(supplied, size=min(SAMPLE_ROWS, supplied), replace=False)
+    table, frame, numbers, seen = survey(runner, table, parts, np.sort(drawn))
+    notes: list[str] = []
+    features = frame.drop(columns=[*choices.ignore, *([] if target is None else [target])])
+    dropped = numbers[:0]
+    if target is not None and target in seen.gaps:
+        dropped = rows_with_gaps(runner, table, parts, [target])
+        notes.append(f"left out {len(dropped):,} people whose target {target!r} is missing.")
+    gaps = [str(n) for n in features.columns if n in seen.gaps]
+    if choices.policy == "drop" and gaps:
+        used = choose_columns(features, asked, owner, [])[1]
+        without = rows_with_gaps(runner, table, parts, [n for n in gaps if n in used])
+        more = len(np.setdiff1d(without, dropped))
+        notes.append(f"left out {more:,} people with missing values.")
+        dropped, gaps = np.union1d(dropped, without), []
+    if len(dropped) == supplied:
+        raise InputError(
+            f"{owner}: nobody is left once people with missing values are left out. Pass {option('missing', 'impute')}, or name another target."
+        )
+    table = replace(table, dropped=dropped)
+    stays = ~np.isin(numbers, dropped)
+    labels = None if target is None else frame.loc[stays, target]
+    few = supplied <= SAMPLE_ROWS
+    fills = None if few else _fills(runner, table, gaps)
+    people = take_people(features[stays], labels, asked, name=owner, fills=fills)
+    missing = people.missing
+    if missing is not None and missing.held and not few:
+        missing = replace(missing, held=_held(runner, table, missing))
+    n = supplied - len(dropped)
+    notes.append(f"{n:,} people are read part by part.")
+    return StreamedPeople(
+        people.frame,
+        people.labels,
+        people.plans,
+        missing,
+        (*notes, *people.notes),
+        RowNumbers(dropped, 1),
+        "row",
+        RowNumbers(dropped) if len(dropped) else None,
+        supplied,
+        steps=people.steps,
+        table=table,
+        total=n,
+        random=np.isin(numbers[stays], drawn),
+        target_values=() if labels is None else tuple(labels.drop_duplicates()),
+        favourable=asked.favourable,
+    )
+
+
+def _check_names(table: ParquetTable, owner: str, asked: TableRequest) -> None:
+    check_names(pd.DataFrame(columns=pd.Index(table.schema.names)), owner, asked)
+    check_columns(
+        pd.DataFrame(columns=pd.Index(table.schema.names)), asked.choices.ignore, owner=owner, name="table"
+    )
+
+
+def _fills(engine: Engine, table: ParquetTable, gaps: Sequence[str]) -> dict[str, Any]:
+    """What fills the gaps of columns: the median or the most frequent value of everybody."""
+    counts = value_counts(engine, table, table.parts(), gaps)
+    return {name: fill_of(found, table.dtypes[name]) for name, found in counts.items()}
+
+
+def _held(engine: Engine, table: ParquetTable, missing: MissingCells) -> dict[str, pd.Index[Any]]:
+    """All values of the columns that go to the model as they are."""
+    counts = value_counts(engine, table, table.parts(), list(missing.held))
+    return {
+        name: pd.Index(pd.concat([pd.Series(counts[name].index), pd.Series(kept)]).unique(), dtype=kept.dtype)
+        for name, kept in missing.held.items()
+    }

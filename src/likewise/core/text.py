@@ -118,7 +118,6 @@ _SPELLED = {
     "allow_pickle": ("--trust pickle", "allow_pickle=True"),
     "trusted": ("--trust {}", "trusted=[{!r}]"),
     "encoded": ("--set model_takes=encoded", "a function that encodes the table"),
-    "engine": ("--engine and -o FOLDER.parquet", "engine= and map_folder="),
     "port": ("--port", "port"),
     "classes": ("--classes", "classes=True"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from likewise.data.column import ColumnPlan
     from likewise.data.missing_values import MissingCells
     from likewise.data.opening import MemoryFile
+    from likewise.data.table_files import ReadTable
     from likewise.data.tabular import TabularDomain
     from likewise.data.type_inference import InferredColumn
 
@@ -56,6 +58,25 @@ class TableRequest:
 
 
 @dataclass(frozen=True, eq=False)
+class TableSteps:
+    """How rows of a table become people, as learned from the whole table: a part of it gives the same people."""
+
+    columns: tuple[str, ...]
+    # Columns with words in the place of dates, decimals and the like.
+    words: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
+    # What fills gaps at once, for whatever model; with `category` words get a category of their own.
+    fills: Mapping[str, Any] = field(default_factory=dict)
+    category: bool = False
+
+    def people(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return rows of the table, with the cells that the user calls missing missing, as people."""
+        from likewise.data.missing_values import MissingCells, own_category
+
+        found = _in_words(frame[list(self.columns)], self.words)
+        return own_category(found, self.fills) if self.category else MissingCells(self.fills).filled(found)
+
+
+@dataclass(frozen=True, eq=False)
 class People:
     """Rows of a table, with their labels."""
 
@@ -71,6 +92,7 @@ class People:
     positions: Any = None
     supplied: int | None = None
     sampled: bool = False
+    steps: TableSteps | None = None
 
     @property
     def filled(self) -> pd.DataFrame:
@@ -142,33 +164,44 @@ def check_varied(frame: pd.DataFrame, sensitive: Sequence[str]) -> None:
 # Reading a table.
 
 
-def read_people(path: Path | MemoryFile, asked: TableRequest) -> People:
-    """Read a table of people from a file."""
+def read_people(path: Path | MemoryFile, asked: TableRequest, found: ReadTable | None = None) -> People:
+    """Read a table of people from a file, if it was not read already."""
     from likewise.data.table_files import read_table
 
     choices, target = asked.choices, asked.target
-    found = read_table(path, choices.reading, ignore=choices.ignore)
-    _check_names(found.frame, path.name, asked)
+    found = found or read_table(path, choices.reading, ignore=choices.ignore)
+    check_names(found.frame, path.name, asked)
     frame = with_empty_cells(found.frame, choices)
     features = frame if target is None else frame.drop(columns=[target])
     labels = None if target is None else frame[target]
     people = take_people(features, labels, asked, name=path.name, notes=found.notes)
     header = choices.reading.header is not False
-    if _one_line_each(path, len(features) + header):
+    if one_line_each(path, len(features) + header):
         return replace(people, places=people.places + 1 + header, counted="line")
     return replace(people, places=people.places + 1, counted="row")
 
 
-def _one_line_each(path: Path | MemoryFile, lines: int) -> bool:
+def one_line_each(path: Path | MemoryFile, lines: int) -> bool:
     """Whether a text file has exactly so many lines, so that rows can be found by their line."""
-    if PurePath(path.name).suffix.lower() not in (".csv", ".tsv", ".txt", ".data"):
-        return False
-    text = path.data if hasattr(path, "data") else path.read_bytes()
-    return text.count(b"\n") + (not text.endswith(b"\n")) == lines
+    return (
+        PurePath(path.name).suffix.lower() in (".csv", ".tsv", ".txt", ".data") and count_lines(path) == lines
+    )
 
 
-def with_empty_cells(frame: pd.DataFrame, choices: TableChoices) -> pd.DataFrame:
-    """Return a table in which the values that the user calls missing (`--read empty`, `--columns`) are missing cells."""
+def count_lines(path: Path | MemoryFile) -> int:
+    """Return the number of lines of a text file, read a block at a time."""
+    with io.BytesIO(path.data) if hasattr(path, "data") else path.open("rb") as stream:
+        lines, last = 0, b"\n"
+        while block := stream.read(2**22):
+            lines, last = lines + block.count(b"\n"), block[-1:]
+    return lines + (last != b"\n")
+
+
+def with_empty_cells(frame: pd.DataFrame, choices: TableChoices, *, part: bool = False) -> pd.DataFrame:
+    """Return a table in which the values that the user calls missing (`--read empty`, `--columns`) are missing cells.
+
+    A `part` of a table need not have any.
+    """
     from likewise.data.column import read_plans
 
     said = {} if choices.columns is None else read_plans(choices.columns, owner="--columns")
@@ -184,7 +217,7 @@ def with_empty_cells(frame: pd.DataFrame, choices: TableChoices) -> pd.DataFrame
             gone = column.notna() & column.astype(str).str.strip().isin({mark.strip() for mark in marks})
         if gone.any():
             changed[str(name)] = column.mask(gone)
-    if choices.empty and not changed:
+    if choices.empty and not changed and not part:
         raise InputError(
             f"{option('empty')}: no cell of the table is {' or '.join(choices.empty)}. `likewise inspect` shows the values."
         )
@@ -192,13 +225,22 @@ def with_empty_cells(frame: pd.DataFrame, choices: TableChoices) -> pd.DataFrame
 
 
 def take_people(
-    features: pd.DataFrame, labels: Any, asked: TableRequest, *, name: str, notes: Sequence[str] = ()
+    features: pd.DataFrame,
+    labels: Any,
+    asked: TableRequest,
+    *,
+    name: str,
+    notes: Sequence[str] = (),
+    fills: Mapping[str, Any] | None = None,
 ) -> People:
-    """Choose the columns of a table in memory and deal with missing cells; people without a label are left out."""
+    """Choose the columns of a table in memory and deal with missing cells; people without a label are left out.
+
+    `fills` is what fills the gaps of columns, if these are rows of a larger table.
+    """
     import pandas as pd
 
     from likewise.data.column import ColumnPlan
-    from likewise.data.missing_values import MissingCells
+    from likewise.data.missing_values import MissingCells, in_words
 
     index, said = features.index, list(notes)
     features = features.reset_index(drop=True)
@@ -215,8 +257,12 @@ def take_people(
     features, plans = choose_columns(features, asked, name, said)
     held = [name for name, plan in plans.items() if plan.kind == "left out"]
     plans |= {name: ColumnPlan("integer", immutable=True) for name in held}
-    features, words = _in_words(features, [n for n in plans if asked.keeps_missing and n not in held])
-    features, missing = _without_gaps(features, asked, name, said, held)
+    exchanged = {n: in_words(features[n]) for n in plans if asked.keeps_missing and n not in held}
+    words = {n: found for n, found in exchanged.items() if found is not None}
+    features = _in_words(features, words)
+    features, missing, filled = _without_gaps(features, asked, name, said, held, fills)
+    steps = TableSteps(tuple(plans), words, filled, asked.choices.policy == "category")
+    features = replace(steps, words={}).people(features)
     if words:
         missing = replace(missing or MissingCells({}), words=words)
     sampled = asked.sample is not None and asked.sample < len(features)
@@ -237,27 +283,25 @@ def take_people(
         counted="position" if index.equals(pd.RangeIndex(len(index))) else "index",
         supplied=len(index),
         sampled=sampled,
+        steps=steps,
     )
 
 
-def _in_words(features: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
-    """Return a table with words in the place of dates, decimals and the like, and what each word stands for."""
+def _in_words(features: pd.DataFrame, words: Mapping[str, pd.Series[Any]]) -> pd.DataFrame:
+    """Return a table with words in the place of dates, decimals and the like."""
     import pandas as pd
 
-    from likewise.data.missing_values import in_words
-
-    words = {name: in_words(features[name]) for name in names}
-    known = {name: found for name, found in words.items() if found is not None}
     new = {}
-    for name, found in known.items():
-        word_of = dict(zip(found.iloc[:-1], found.index, strict=False))
+    for name, known in words.items():
+        word_of = dict(zip(known.iloc[:-1], known.index, strict=False))
         cells = zip(features[name], features[name].isna(), strict=True)
         told = [None if gap else word_of[cell] for cell, gap in cells]
         new[name] = pd.Series(told, index=features.index, dtype=object)
-    return with_columns(features, new), known
+    return with_columns(features, new)
 
 
-def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:
+def check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:
+    """Refuse columns that the table does not have, or that were given two parts to play."""
     target, choices = asked.target, asked.choices
     for name in asked.needed:
         if name == target or name in choices.ignore:
@@ -277,27 +321,35 @@ def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:
 
 
 def _without_gaps(
-    table: pd.DataFrame, asked: TableRequest, owner: str, notes: list[str], held: Sequence[str]
-) -> tuple[pd.DataFrame, MissingCells | None]:
-    """Deal with missing cells as the user chose, but for columns that are held as they are."""
-    from likewise.data.missing_values import drop_missing, find_missing, own_category
+    table: pd.DataFrame,
+    asked: TableRequest,
+    owner: str,
+    notes: list[str],
+    held: Sequence[str],
+    fills: Mapping[str, Any] | None,
+) -> tuple[pd.DataFrame, MissingCells | None, Mapping[str, Any]]:
+    """Say what becomes of missing cells as the user chose, but for columns that are held as they are.
+
+    The rows that stay, the cells that stay missing, and what the others are filled with.
+    """
+    from likewise.data.missing_values import drop_missing, find_missing
 
     policy, frame = asked.choices.policy, table.drop(columns=list(held))
     nothing = find_missing(table[list(held)], held) if held else None
     gaps = [str(name) for name, some in frame.isna().any().items() if some]
     if not gaps:
-        return table, nothing
+        return table, nothing, {}
     named = truncated([repr(name) for name in gaps], most=5)
     if policy == "drop":
         whole = drop_missing(frame, owner=owner)
         notes.append(f"left out {len(frame) - len(whole):,} people with missing values in {named}.")
-        return table.loc[whole.index], nothing
+        return table.loc[whole.index], nothing, {}
+    found = find_missing(table, held, fills)
     if policy == "category":
         notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
-        own = own_category(frame)
-        return with_columns(table, {name: own[name] for name in map(str, own.columns)}), nothing
+        return table, nothing, found.fills
     if asked.keeps_missing and policy in ("auto", "keep"):
-        return table, find_missing(table, held)
+        return table, found, {}
     if policy == "keep":
         raise InputError(
             f"{owner} has missing values in {named}, and what is learned here cannot keep them. Choose what stands in "
@@ -306,7 +358,7 @@ def _without_gaps(
     notes.append(
         f"missing values in {named} were filled with the median or the most frequent value ({option('missing')} chooses)."
     )
-    return find_missing(table, held).of([*map(str, frame.columns)]).filled(table), nothing
+    return table, nothing, found.fills
 
 
 # Columns that take part, and what they are.

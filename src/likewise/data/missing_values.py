@@ -135,7 +135,9 @@ class MissingCells:
         return gap.astype(np.int64).mask(gap, pd.Series(told, index=column.index[gap], dtype=np.int64))
 
 
-def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
+def find_missing(
+    frame: pd.DataFrame, held: Sequence[str] = (), fills: Mapping[str, Any] | None = None
+) -> MissingCells:
     """Find the columns with gaps, and a value to fill each with.
 
     Parameters
@@ -144,14 +146,16 @@ def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
         A column without any value gets 0, or the word for a missing category.
     held : sequence of str
         Columns to hold as they are, gaps included.
+    fills : mapping, optional
+        What gaps are filled with, if these are rows of a larger table.
 
     Examples
     --------
     >>> find_missing(pd.DataFrame({"age": [20.0, None, 40.0], "sex": ["F", "M", "M"]})).fills
     {'age': 20.0}
     """
-    taken = set(map(str, frame.columns))
-    fills = {}
+    taken, known = set(map(str, frame.columns)), fills or {}
+    found = {}
     for name in frame.columns:
         column = frame[name]
         if name in held or not column.isna().any():
@@ -160,10 +164,11 @@ def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
             raise InputError(
                 f"the table has a column {name + _MARK!r} already. Rename it, or pass {option('missing', 'impute')}."
             )
-        fills[str(name)] = _fill(column)
-    own = {name: _missing_cells(frame[name]) for name in fills}
+        counts = column.value_counts() if name not in known else None
+        found[str(name)] = known[str(name)] if counts is None else fill_of(counts, column.dtype)
+    own = {name: _missing_cells(frame[name]) for name in found}
     return MissingCells(
-        fills, {name: pd.Index(frame[name].unique(), dtype=frame[name].dtype) for name in held}, own
+        found, {name: pd.Index(frame[name].unique(), dtype=frame[name].dtype) for name in held}, own
     )
 
 
@@ -194,10 +199,10 @@ def in_words(column: pd.Series[Any]) -> pd.Series[Any] | None:
     return known.set_axis(pd.Index([*words, MISSING_WORD], dtype=object))
 
 
-def own_category(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with missing categories as a category of their own; missing numbers get the median."""
+def own_category(frame: pd.DataFrame, fills: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """Return the table with missing categories as a category of their own; missing numbers get what fills them."""
     new = {}
-    for name, fill in find_missing(frame).fills.items():
+    for name, fill in (find_missing(frame).fills if fills is None else fills).items():
         column = frame[name]
         numeric = column.dtype.kind in "iuf"
         if isinstance(column.dtype, pd.CategoricalDtype):
@@ -221,26 +226,29 @@ def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:
     )
 
 
-def _fill(column: pd.Series[Any]) -> Any:
-    known = column.dropna()
-    if not len(known):
-        return 0.0 if column.dtype.kind in "iuf" else MISSING_WORD
-    if column.dtype.kind not in "iuf":
+def fill_of(counts: pd.Series[Any], dtype: Any) -> Any:
+    """Return what fills the gaps of a column, by how often each of its values occurs."""
+    counts = counts[counts > 0]
+    if not len(counts):
+        return 0.0 if dtype.kind in "iuf" else MISSING_WORD
+    if dtype.kind not in "iuf":
         # The first of the most frequent ones, so that the order of rows does not matter.
-        counts = known.astype(object).value_counts()
-        return min(
-            (value for value, count in counts.items() if count == counts.max()),
-            key=lambda v: (str(type(v)), str(v)),
-        )
-    values = known.to_numpy(dtype=float)
-    finite = values[np.isfinite(values)]
-    middle = float(np.median(finite)) if len(finite) else 0.0
-    # A code or a count is filled with a value that occurs.
-    return (
-        float(finite[np.abs(finite - middle).argmin()])
-        if (finite == np.rint(finite)).all() and len(finite)
-        else middle
+        most = counts.index[(counts == counts.max()).to_numpy()].astype(object)
+        return min(most, key=lambda value: (str(type(value)), str(value)))
+    values, weight = counts.index.to_numpy(dtype=float), counts.to_numpy()
+    order = np.argsort(values, kind="stable")
+    order = order[np.isfinite(values[order])]
+    finite, reached = values[order], np.cumsum(weight[order])
+    if not len(finite):
+        return 0.0
+    total = int(reached[-1])
+    low, high = (
+        float(finite[np.searchsorted(reached, k, side="right")]) for k in ((total - 1) // 2, total // 2)
     )
+    middle = (low + high) / 2.0
+    # A code or a count is filled with a value that occurs.
+    whole = (finite == np.rint(finite)).all()
+    return float(finite[np.abs(finite - middle).argmin()]) if whole else middle
 
 
 def _put(column: pd.Series[Any], gap: pd.Series[Any], fill: Any) -> pd.Series[Any]:

@@ -88,7 +88,7 @@ def read_table(
         known = frame.loc[:, ~frame.columns.duplicated()]
         check_columns(known, ignore, owner=path.name, name="table")
         frame = frame.loc[:, ~frame.columns.isin(list(ignore))]
-    frame = _without_row_numbers(_unique_names(frame, reading, path.name, notes), notes)
+    frame = _without_row_numbers(unique_names(frame, reading, path.name, notes), notes)
     if len(frame) == 0:
         raise InputError(f"{path.name} has no rows. Pass a table with people in it.")
     if frame.shape[1] == 0:
@@ -110,7 +110,7 @@ def table_rows(path: Path | MemoryFile) -> int | None:
         raise FormatError(f"{path.name} is no readable Parquet table: {first_line_of(error)}.") from error
 
 
-def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[str]) -> pd.DataFrame:
+def unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[str]) -> pd.DataFrame:
     """Drop columns that repeat another, or number columns of the same name."""
     if not frame.columns.has_duplicates:
         return frame
@@ -171,13 +171,13 @@ def _without_row_numbers(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
 def _read_parquet(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     import pyarrow.parquet as pq
 
-    return _from_arrow(pq.ParquetFile(file.stream()).read(), file.name), []
+    return from_arrow(pq.ParquetFile(file.stream()).read(), file.name), []
 
 
 def _read_arrow(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     from pyarrow import feather
 
-    return _from_arrow(
+    return from_arrow(
         feather.read_table(file.stream(), memory_map=isinstance(file.source, Path)), file.name
     ), []
 
@@ -185,7 +185,7 @@ def _read_arrow(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
 def _read_json_lines(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     import pyarrow.json as paj
 
-    return _from_arrow(paj.read_json(file.stream()), file.name), []
+    return from_arrow(paj.read_json(file.stream()), file.name), []
 
 
 def _read_json(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
@@ -195,7 +195,7 @@ def _read_json(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[s
     records = json.loads(text.decode(reading.encoding or "utf-8-sig"))
     if not all(isinstance(record, dict) for record in records):
         raise FormatError(f"{file.name} is JSON, but no list of records. Save one record for each person.")
-    return _from_arrow(pa.Table.from_pylist(records), file.name), []
+    return from_arrow(pa.Table.from_pylist(records), file.name), []
 
 
 def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
@@ -216,7 +216,8 @@ def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
     return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects(), notes
 
 
-def _from_arrow(table: Any, name: str) -> pd.DataFrame:
+def from_arrow(table: Any, name: str) -> pd.DataFrame:
+    """Return an Arrow table as pandas has it; columns of lists or records are refused."""
     import pyarrow as pa
 
     nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,15 +52,20 @@ def unique_values(labels: Any) -> list[Any]:
     return sorted(plain, key=lambda value: (str(type(value)), value))
 
 
-def binary_labels(labels: np.ndarray[Any, Any], favourable: Any) -> np.ndarray[Any, Any]:
-    """Return the labels; of more than two classes, or of numbers with a limit, the favourable ones and the rest."""
+def binary_labels(
+    labels: np.ndarray[Any, Any], favourable: Any, among: Sequence[Any] | None = None
+) -> np.ndarray[Any, Any]:
+    """Return the labels; of more than two classes, or of numbers with a limit, the favourable ones and the rest.
+
+    `among` are all labels that occur, if these are some of a table's.
+    """
     if favourable is None:
         return labels
     limit = _LIMIT.fullmatch(str(favourable))
     if limit is not None and np.asarray(labels).dtype.kind in "biuf":
         inside = _COMPARE[limit.group(1)](np.asarray(labels, dtype=float), float(limit.group(2)))
         return np.where(inside, favourable, f"not {favourable}")
-    values = unique_values(labels)
+    values = unique_values(labels if among is None else among)
     chosen = find_value(values, favourable, what=f"{option('favourable')}: the target")
     return labels if len(values) <= 2 else np.where(labels == chosen, str(favourable), f"not {favourable}")
 

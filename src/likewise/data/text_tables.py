@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError
@@ -89,39 +90,72 @@ _UNITS = ("$", "€", "£", "¥", "%")
 
 def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     """Read a table whose cells are separated by comma, semicolon, tab or bar."""
-    import pandas as pd
+    text, notes = open_text(file, reading)
+    (frame,) = text.frames()
+    return _numbers(frame, reading.decimal, text.separator, notes), notes
 
+
+@dataclass(frozen=True, eq=False)
+class OpenedText:
+    """A text file whose separator, encoding and header are known."""
+
+    file: OpenedFile
+    encoding: str
+    separator: str
+    names: list[str]
+    header: bool
+    commas: bool
+
+    def frames(
+        self, rows: int | None = None, dtypes: Mapping[int, Any] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Yield so many rows at a time, by default all at once; by default types are those that the cells look like."""
+        import pandas as pd
+
+        given: dict[str, Any] = {
+            "sep": self.separator,
+            "encoding": self.encoding,
+            "keep_default_na": False,
+            "na_values": MISSING,
+            "skipinitialspace": True,
+            "header": 0 if self.header else None,
+            # Names of our own, since pandas renames columns that share one.
+            "names": list(range(len(self.names))),
+            "decimal": "," if self.commas else ".",
+            "thousands": "." if self.commas and self.separator != "." else None,
+            "low_memory": False,
+            "dtype": dict(dtypes) if dtypes else None,
+        }
+        try:
+            with pd.read_csv(self.file.stream(), iterator=True, **given) as read:
+                while True:
+                    try:
+                        frame = read.read(rows)
+                    except StopIteration:
+                        return
+                    if not isinstance(frame.index, pd.RangeIndex):
+                        raise FormatError(
+                            f"{self.file.name} has more cells in its rows than names in its header ({len(self.names)}). "
+                            "Name every column."
+                        )
+                    frame.columns = pd.Index(self.names, dtype=object)
+                    yield frame
+                    if rows is None:
+                        return
+        except UnicodeError as error:
+            raise _not_text(self.file.name, self.encoding, error) from error
+        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+            raise FormatError(
+                f"{self.file.name} is no rectangular CSV: {first_line_of(error)}. Every row must have {len(self.names)} cells; "
+                "quote cells that contain the separator."
+            ) from error
+
+
+def open_text(file: OpenedFile, reading: Reading) -> tuple[OpenedText, list[str]]:
+    """Look at the first lines of a text file; also return what to say of them."""
     encoding = reading.encoding or _encoding(file.head())
     separator, names, header, notes = _header(file, encoding, reading)
-    commas = reading.decimal == ","
-    try:
-        frame = pd.read_csv(
-            file.stream(),
-            sep=separator,
-            encoding=encoding,
-            keep_default_na=False,
-            na_values=MISSING,
-            skipinitialspace=True,
-            header=0 if header else None,
-            # Names of our own, since pandas renames columns that share one.
-            names=list(range(len(names))),
-            decimal="," if commas else ".",
-            thousands="." if commas and separator != "." else None,
-            low_memory=False,
-        )
-    except UnicodeError as error:
-        raise _not_text(file.name, encoding, error) from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise FormatError(
-            f"{file.name} is no rectangular CSV: {first_line_of(error)}. Every row must have {len(names)} cells; "
-            "quote cells that contain the separator."
-        ) from error
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise FormatError(
-            f"{file.name} has more cells in its rows than names in its header ({len(names)}). Name every column."
-        )
-    frame.columns = pd.Index(names, dtype=object)
-    return _numbers(frame, reading.decimal, separator, notes), notes
+    return OpenedText(file, encoding, separator, names, header, reading.decimal == ","), notes
 
 
 def _encoding(head: bytes) -> str:
@@ -188,56 +222,78 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: li
     """Turn columns of numbers with commas, with a unit or with a word for a missing one into numbers."""
     import pandas as pd
 
-    commas: dict[int, pd.Series[Any]] = {}
-    marked: dict[int, pd.Series[Any]] = {}
-    units: dict[int, pd.Series[Any]] = {}
+    decimals = decimals_of(decimal, separator)
+    changed: dict[int, tuple[str, pd.Series[Any]]] = {}
     for at, dtype in enumerate(frame.dtypes):
         if dtype.kind in "biuf":
             continue
-        column = frame.iloc[:, at]
-        numbers = numbers_but_for_marks(column)
-        if numbers is not None:
-            marked[at] = numbers
-            continue
-        decimals = None if decimal == "." else separator != "," or decimal == ","
-        numbers = None if decimals is None else numbers_with_commas(column, decimals=decimals)
-        if numbers is not None:
-            commas[at] = numbers
-            continue
-        numbers = numbers_with_unit(column, decimals=decimals)
-        if numbers is not None:
-            units[at] = numbers
-    for found, said in (
-        (commas, "read commas as part of numbers in"),
-        (units, "read a sign such as '$' or '%' as the unit of the numbers in"),
-        (marked, "read words such as '?' as missing numbers in"),
-    ):
-        if found:
-            notes.append(f"{said} {truncated([repr(str(frame.columns[at])) for at in found])}.")
-    changed = commas | marked | units
+        for way in WAYS:
+            numbers = numbers_by(way, frame.iloc[:, at], decimals)
+            if numbers is not None:
+                changed[at] = way, numbers
+                break
+    notes += said_of_numbers({str(frame.columns[at]): way for at, (way, _) in changed.items()})
     if not changed:
         return frame
-    whole = pd.concat([changed.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])], axis=1)
+    whole = pd.concat(
+        [changed[at][1] if at in changed else frame.iloc[:, at] for at in range(frame.shape[1])], axis=1
+    )
     whole.columns = frame.columns
     return whole
 
 
-def numbers_but_for_marks(column: pd.Series[Any]) -> pd.Series[Any] | None:
+# Ways to read a column of text as numbers, in the order in which they are tried, and what is said of each.
+WAYS = {
+    "marks": "read words such as '?' as missing numbers in",
+    "commas": "read commas as part of numbers in",
+    "unit": "read a sign such as '$' or '%' as the unit of the numbers in",
+}
+
+
+def decimals_of(decimal: str | None, separator: str) -> bool | None:
+    """Whether a comma stands before decimals; None if it is no part of a number."""
+    return None if decimal == "." else separator != "," or decimal == ","
+
+
+def said_of_numbers(ways: Mapping[str, str]) -> list[str]:
+    """Say which columns of text were read as numbers, and how."""
+    named = {
+        way: [repr(name) for name, how in ways.items() if how == way] for way in ("commas", "unit", "marks")
+    }
+    return [f"{WAYS[way]} {truncated(names)}." for way, names in named.items() if names]
+
+
+def numbers_by(
+    way: str, column: pd.Series[Any], decimals: bool | None, *, part: bool = False
+) -> pd.Series[Any] | None:
+    """Return a column of text as numbers, else None; a `part` of a column need not show what the whole does."""
+    if way == "marks":
+        return numbers_but_for_marks(column, part=part)
+    if way == "commas":
+        return None if decimals is None else numbers_with_commas(column, decimals=decimals, part=part)
+    return numbers_with_unit(column, decimals=decimals)
+
+
+def numbers_but_for_marks(column: pd.Series[Any], *, part: bool = False) -> pd.Series[Any] | None:
     """Return a column of text as numbers where all other cells are one of the marks for a missing value, else None."""
     import pandas as pd
 
     cells = column.dropna()
     if not len(cells) or not isinstance(cells.iloc[0], str):
-        return None
+        return column.astype(float) if part and not len(cells) else None
     words = cells.astype(str).str.strip()
     marks = words.str.lower().isin(MARKED_MISSING)
-    if not marks.any() or marks.mean() > 0.9 or not words[~marks].head(200).map(is_number).all():
+    if not part and (not marks.any() or marks.mean() > 0.9):
+        return None
+    if not words[~marks].head(200).map(is_number).all():
         return None
     numbers = pd.to_numeric(words[~marks], errors="coerce")
-    return None if numbers.isna().any() else numbers.reindex(column.index)
+    return None if numbers.isna().any() else numbers.astype(float).reindex(column.index)
 
 
-def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[Any] | None:
+def numbers_with_commas(
+    column: pd.Series[Any], *, decimals: bool, part: bool = False
+) -> pd.Series[Any] | None:
     """Return a column of text as numbers where every cell is a number with commas, else None."""
     import pandas as pd
 
@@ -247,7 +303,9 @@ def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[
     if len(text) < min(len(cells), 200) or not all(pattern.fullmatch(value.strip()) for value in text):
         return None
     words = cells.astype(str).str.strip()
-    if not words.str.contains(",").any() or not words.map(lambda word: bool(pattern.fullmatch(word))).all():
+    if not part and not words.str.contains(",").any():
+        return None
+    if not words.map(lambda word: bool(pattern.fullmatch(word))).all():
         return None
     plain = words.str.replace(".", "").str.replace(",", ".") if decimals else words.str.replace(",", "")
     return pd.to_numeric(plain, errors="coerce").reindex(column.index)

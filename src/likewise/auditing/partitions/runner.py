@@ -28,7 +28,17 @@ from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.conclusion import Clock, conclude
 from likewise.auditing.inference.intervals import prices_around
 from likewise.auditing.partitions.engine import Engine, LocalEngine
-from likewise.auditing.partitions.tables import PART_ROWS, MapFolder, ParquetTable, Part, parts_of, survey
+from likewise.auditing.partitions.tables import (
+    PART_ROWS,
+    MapFolder,
+    ParquetTable,
+    Part,
+    Rows,
+    Sample,
+    parts_of,
+    pick_part,
+    survey,
+)
 from likewise.auditing.preparation import AuditRequest, Prepared, Questions, prepare
 from likewise.auditing.problem import AuditProblem, rows_of
 from likewise.auditing.results.audit_result import AuditResult
@@ -80,9 +90,17 @@ class Job:
     def problems(self, part: Part) -> Iterator[AuditProblem]:
         """Yield the people of a part, chunk by chunk, as problems of their own."""
         first = part.first
-        for rows, y in self.table.chunks(part, self.chunk_rows):
-            yield self.prepared.problem.of(rows, y, first=first)
-            first += len(y)
+        for rows in self.table.chunks(part, self.chunk_rows):
+            yield people_of(self.prepared.problem, rows, first=first)
+            first += len(rows.frame)
+
+
+def people_of(problem: AuditProblem, rows: Rows, first: int = 0) -> AuditProblem:
+    """Return the problem of some people of a table; without labels, their loss is that of the model's own decisions."""
+    if rows.y is not None:
+        return problem.of(rows.frame, rows.y, first=first, absent=rows.absent)
+    found = problem.of(rows.frame, np.zeros(len(rows.frame)), first=first, absent=rows.absent)
+    return found.with_known(y=found.decisions)
 
 
 def search_part(job: Job, part: Part) -> FoundSums:
@@ -122,11 +140,6 @@ def settle_part(
     if folder is not None:
         _write_map(job, part, steps_taken(frontier, lam), Path(folder))
     return settle(frontier, lam, prices, first=part.first, top=job.top)
-
-
-def pick_part(job: Job, item: tuple[Part, IntArray]) -> Any:
-    """Return some people of a part by number."""
-    return job.table.pick(*item)
 
 
 def _kept(job: Job, part: Part) -> Frontier:
@@ -255,13 +268,15 @@ def _prepare(
     n = sum(part.rows for part in parts)
     if not n:
         raise InputError("audit: the Parquet files have no rows.")
-    pool = asked.pool([search.for_parts() or search for search in asked.searches], n)
-    sample = asked.draw(sizes.sample, n)
-    draws = [sample, pool] if len(pool) else [sample]
-    drawn, extent = survey(engine, table, parts, draws, extent=asked.domain is None)
-    people, y = drawn[0]
-    some = asked.problem(people, y, extent.domain(people) if asked.domain is None else asked.domain)
-    some = replace(some, total=n)
+    if table.sample is None:
+        table = _sampled(asked, table, engine, parts, sizes.sample)
+    sample = table.sample
+    assert sample is not None
+    people, y = sample.rows.frame, sample.rows.y
+    some = asked.problem(people, y, asked.domain).with_known(
+        total=n, absent=sample.rows.absent, labelled=asked.labelled
+    )
+    drawn = some if sample.random.all() else some.of(people[sample.random], y[sample.random])
     provers = tuple(
         search
         for search in asked.searches
@@ -269,7 +284,11 @@ def _prepare(
     )
     rest = [search for search in asked.searches if search not in provers]
     chosen, left_out = choose_searches(rest, some, required=asked.required, in_parts=True, eps=asked.eps)
-    problem = replace(some, pool=rows_of(drawn[1][0], some.coordinates)) if len(pool) else some
+    pool = asked.pool(chosen, n)
+    problem = some
+    if len(pool):
+        picked = list(engine.map(pick_part, table, parts_of(pool, parts)))
+        problem = replace(some, pool=rows_of(table.joined(picked).frame, some.coordinates))
     prepared = prepare(asked, problem, chosen, left_out)
     said = (Message("assumption.sample", people=some.n),) if provers else ()
     prepared = replace(
@@ -279,14 +298,23 @@ def _prepare(
         settings=prepared.settings | {"engine": engine.describe(), "parts": len(parts)},
     )
     job = Job(
-        table,
-        replace(prepared, problem=replace(prepared.problem, rows=None, y=np.zeros(0))),
+        replace(table, sample=None),
+        replace(prepared, problem=replace(prepared.problem, rows=None, y=np.zeros(0), absent=None)),
         chunk_rows=sizes.chunk,
         top=sizes.top,
         bits=ALL_BITS if n <= sizes.exact else _BITS,
         scratch=str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}"),
     )
-    return AuditRunner(engine, job, parts, prepared, some, provers, progress)
+    return AuditRunner(engine, job, parts, prepared, drawn, provers, progress)
+
+
+def _sampled(
+    asked: AuditRequest, table: ParquetTable, engine: Engine, parts: Sequence[Part], size: int
+) -> ParquetTable:
+    """Return the table with people drawn at random, and those who show what else occurs."""
+    random = asked.draw(size, sum(part.rows for part in parts))
+    known, frame, numbers, _ = survey(engine, table, parts, random)
+    return replace(known, sample=Sample(known.people(frame), np.isin(numbers, random)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,13 +389,13 @@ class AuditRunner:
     def _maps(self, several: Sequence[Worst]) -> list[UnfairMap]:
         """Show the most harmed people beside their twins, who are searched again."""
         numbers = np.unique(np.concatenate([worst.person for worst in several]))
-        picked = list(self.engine.map(pick_part, self.job, parts_of(numbers, self.parts)))
+        picked = list(self.engine.map(pick_part, self.job.table, parts_of(numbers, self.parts)))
         maps = []
         for worst in several:
             order = np.argsort(worst.person)
             person = worst.person[order]
-            rows, y = self.job.table.joined(picked, np.searchsorted(numbers, person))
-            support = search_people(self.job.prepared, self.job.prepared.problem.of(rows, y)).support
+            rows = self.job.table.joined(picked, np.searchsorted(numbers, person))
+            support = search_people(self.job.prepared, people_of(self.job.prepared.problem, rows)).support
             corner = corners(support.frontier, worst.corner[order])
             maps.append(support.unfair_map(corner, person=person, total=self.n))
         return maps
