@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         datasets as datasets,
         evaluation as evaluation,
         experiments as experiments,
+        explaining as explaining,
         fair_metrics as fair_metrics,
         improving as improving,
         mitigation as mitigation,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         TabularDomain as TabularDomain,
     )
     from likewise.evaluation import evaluate as evaluate, group_gaps as group_gaps
+    from likewise.explaining import explain as explain, recourse as recourse
     from likewise.fair_metrics import (
         AttributeSubspace as AttributeSubspace,
         ComparableSubspace as ComparableSubspace,

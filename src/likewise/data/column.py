@@ -470,6 +470,8 @@ class ColumnPlan:
     scale: ScaleName | Curve | None = None
     # Values that stand for a missing cell.
     empty: tuple[Any, ...] = ()
+    # What a person can do about it, and at what cost: fields of `explaining.moves.Action`.
+    action: Mapping[str, Any] | None = None
 
 
 def read_plans(columns: Any, *, owner: str) -> dict[str, ColumnPlan]:
@@ -497,7 +499,8 @@ def _plan(said: Any, where: str) -> ColumnPlan:
     fields = {"kind": said} if isinstance(said, str) else said
     if not isinstance(fields, Mapping) or "kind" not in fields:
         raise InputError(f'{where} must say its kind: kind = "number", "integer", "category" or "left out".')
-    known = ("kind", "range", "values", "immutable", "scale", "empty")
+    acted = ("actionable", "direction", "step", "cost")
+    known = ("kind", "range", "values", "immutable", "scale", "empty", *acted)
     for key in fields:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
@@ -524,7 +527,8 @@ def _plan(said: Any, where: str) -> ColumnPlan:
             raise InputError(f"{where}: 'scale' is for numbers and integers, and this is {_article(kind)}.")
     values = None if values is None else tuple(values)
     extent = _range_of_fields(fields.get("range"), where)
-    return ColumnPlan(kind, extent, values, immutable, scale, tuple(fields.get("empty", ())))
+    action = {key: fields[key] for key in acted if key in fields} or None
+    return ColumnPlan(kind, extent, values, immutable, scale, tuple(fields.get("empty", ())), action)
 
 
 def _range_of_fields(pair: Any, where: str) -> tuple[float | None, float | None] | None:

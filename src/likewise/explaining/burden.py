@@ -1,0 +1,450 @@
+"""Everybody who is refused: what the favourable decision would cost them, and what it would cost their counterparts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise._version import __version__
+from likewise.auditing.progress import OnProgress
+from likewise.core.checks import BoolArray, FloatArray, check_number
+from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.files import atomic_path
+from likewise.core.intervals import Measure, proportion_interval
+from likewise.core.plain import plain_cell
+from likewise.core.progress import progress_bar
+from likewise.explaining.engine import Effort, Least, Status
+from likewise.explaining.moves import CostUnit
+from likewise.explaining.person import settings_of, twin_rows
+from likewise.explaining.situation import LEARNED, Asked, Situation, situate
+from likewise.explaining.trees import TreeEngine
+
+_STATUSES: tuple[Status, ...] = ("proved", "bracket", "none", "estimate", "not found")
+# People of one part: what a run that is stopped loses at most.
+PART = 500
+# A counterpart's cost counts as different from this share on.
+MATERIAL = 0.05
+_MOST_TWINS = 24
+
+
+@dataclass(frozen=True)
+class Burden:
+    """What the favourable decision costs the refused people of one group.
+
+    Parameters
+    ----------
+    attribute, group : object
+    refused : int
+        People who are refused.
+    cost : Measure
+        Median of their least costs, with an exact interval; infinite if half of them have no way.
+    without : Measure
+        Share for whom no change gives the favourable decision, or none was found.
+    dearer, cheaper : Measure
+        Shares whose own change costs over 5% more, or less, than that of some counterpart.
+    """
+
+    attribute: str
+    group: Any
+    refused: int
+    cost: Measure
+    without: Measure
+    dearer: Measure
+    cheaper: Measure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recourse:
+    """Least changes of everybody who is refused.
+
+    Parameters
+    ----------
+    people : DataFrame
+        A row for every refused person: ``row``, the sensitive columns, ``status``, ``cost``, ``lower``, ``counterpart`` (the
+        counterpart whose cost differs most), ``counterpart_cost``, ``difference`` (its cost less the person's own), ``exact``,
+        ``changes``; the largest differences first.
+    burden : tuple of Burden
+        By group, for every sensitive column.
+    dearer, cheaper : Measure
+        Shares of the refused whose own change costs over 5% more, or less, than a counterpart's.
+    decided : int
+        All people.
+    refused : int
+        Those who are refused.
+    looked : int
+        Those whose changes were computed: fewer if a part was asked for, or Ctrl-C ended it.
+    proved : float
+        Share of these whose own least change is proved, or that there is none.
+    """
+
+    people: pd.DataFrame
+    burden: tuple[Burden, ...]
+    dearer: Measure
+    cheaper: Measure
+    decided: int
+    refused: int
+    looked: int
+    proved: float
+    favourable: Any
+    sensitive_features: tuple[str, ...] = ()
+    not_read: tuple[str, ...] = ()
+    confidence: float = 0.95
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Any, ...] = ()
+    stopped: bool = False
+
+    @property
+    def unequal(self) -> Measure:
+        """Share of the refused whose counterpart pays over 5% more or less."""
+        return _share("unequal", self.people["unequal"].to_numpy(dtype=bool), self.confidence)
+
+    def __repr__(self) -> str:
+        return f"<Recourse: {self.looked:,} of {self.refused:,} refused people, {self.proved:.1%} proved, {self.unequal}>"
+
+
+def recourse(
+    model: Any,
+    X: Any,
+    *,
+    sensitive_features: Sequence[str] = (),
+    favourable: Any = None,
+    actions: Mapping[str, Any] | None = None,
+    rules: Any = LEARNED,
+    cost: CostUnit = "range",
+    columns: Any = None,
+    missing: str = "auto",
+    sample: int | None = None,
+    budget_seconds: float = 2.0,
+    confidence: float = 0.95,
+    folder: str | Path | None = None,
+    part: tuple[int, int] | None = None,
+    random_state: int = 0,
+    progress: bool | OnProgress = False,
+) -> Recourse:
+    """Find the least change of everybody who is refused, and of their counterparts under other sensitive values.
+
+    Parameters
+    ----------
+    model, X, sensitive_features, favourable, actions, rules, cost, columns, missing
+        As in `explain`.
+    sample : int, optional
+        So many refused people, drawn at random; all by default.
+    budget_seconds : float, default=2
+        CPU time of each least change.
+    confidence : float, default=0.95
+        Of the intervals: of the people as a sample of others like them.
+    folder : path, optional
+        Where finished parts are kept, so that a run that was stopped goes on. Of another model, table or setting it is
+        refused.
+    part : pair of int, optional
+        ``(2, 8)``: the second eighth of the people only, for another process with the same folder.
+    random_state : int, default=0
+    progress : bool or callable, default=False
+
+    Returns
+    -------
+    Recourse
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
+    >>> recourse(tree, people, sensitive_features=["sex"], favourable=1)
+    <Recourse: 4 of 4 refused people, 100.0% proved, unequal 0.000 [0.000, 0.602]>
+    """
+    owner = "recourse"
+    check_number(budget_seconds, owner=owner, name="budget_seconds", low=0, open_low=True)
+    asked = Asked(favourable, actions, rules, cost, Effort(2_000_000, float(budget_seconds)), random_state)
+    situation = situate(model, X, sensitive_features, asked, missing=missing, columns=columns, owner=owner)
+    return recourse_of(
+        situation, sample=sample, confidence=confidence, folder=folder, part=part, progress=progress
+    )
+
+
+def recourse_of(
+    situation: Situation,
+    *,
+    sample: int | None = None,
+    confidence: float = 0.95,
+    folder: str | Path | None = None,
+    part: tuple[int, int] | None = None,
+    progress: bool | OnProgress = False,
+) -> Recourse:
+    """Find the least changes of the refused people of a situation."""
+    owner = situation.owner
+    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
+    numbers = situation.refused
+    if sample is not None:
+        check_number(sample, owner=owner, name="sample", low=1)
+        rng = np.random.default_rng(situation.asked.random_state)
+        numbers = np.sort(rng.choice(numbers, size=min(int(sample), len(numbers)), replace=False))
+    parts = [numbers[first : first + PART] for first in range(0, len(numbers), PART)]
+    if part is not None:
+        if len(part) != 2 or not 1 <= part[0] <= part[1]:
+            raise bad_parameter(owner, "part", allowed="(k, n) with 1 ≤ k ≤ n", got=part)
+        mine = [k for k in range(len(parts)) if k % part[1] == part[0] - 1]
+    else:
+        mine = list(range(len(parts)))
+    store = None if folder is None else _Store(Path(folder), situation, numbers)
+    found, stopped = [], False
+    with progress_bar(show=progress is True) as bar:
+        bar.start("Least changes", total=sum(len(parts[k]) for k in mine))
+        done = 0
+        try:
+            for k in mine:
+                solved = None if store is None else store.read(k)
+                if solved is None:
+                    solved = _solve(situation, parts[k])
+                    if store is not None:
+                        store.write(k, solved)
+                found.append(solved)
+                done += len(parts[k])
+                bar.update(done)
+        except KeyboardInterrupt:
+            stopped = True
+    return _result(situation, numbers, found, confidence, stopped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Least changes of some people: own first, then every counterpart's; NaN where there is no such counterpart."""
+
+    numbers: Any
+    costs: FloatArray
+    lowers: FloatArray
+    statuses: Any
+    rows: FloatArray
+    twins: FloatArray
+
+
+def _solve(situation: Situation, numbers: Any) -> _Solved:
+    """Solve a part: all rows at once where only the model is asked, one by one where changes are sought."""
+    own = situation.people[numbers]
+    listed = [[(row, True), *twin_rows(situation, row)[:_MOST_TWINS]] for row in own]
+    width = max(map(len, listed), default=1)
+    n, columns = len(own), own.shape[1]
+    twins = np.full((n, width, columns), np.nan)
+    for i, rows in enumerate(listed):
+        for k, (row, plausible) in enumerate(rows):
+            if plausible or k == 0:
+                twins[i, k] = row
+    there = ~np.isnan(twins[:, :, 0])
+    flat = twins[there]
+    gaps = np.repeat(situation.gaps[numbers][:, None, :], width, axis=1)[there]
+    good = np.concatenate([situation.ask(part) for part in np.array_split(flat, max(1, len(flat) // 20_000))])
+    answers = [Least("proved", 0.0, 0.0, row) if fine else None for row, fine in zip(flat, good, strict=True)]
+    _least_of_rows(situation, flat, gaps, answers)
+    costs, lowers = np.full((n, width), np.nan), np.full((n, width), np.nan)
+    statuses, ends = np.full((n, width), -1, dtype=np.int64), np.full((n, width, columns), np.nan)
+    for (i, k), answer in zip(np.argwhere(there), answers, strict=True):
+        assert answer is not None
+        costs[i, k], lowers[i, k] = answer.cost, answer.lower
+        statuses[i, k] = _STATUSES.index(answer.status)
+        if answer.values is not None:
+            ends[i, k] = answer.values
+    return _Solved(np.asarray(numbers), costs, lowers, statuses, ends, twins)
+
+
+def _least_of_rows(
+    situation: Situation, rows: FloatArray, gaps: BoolArray, answers: list[Least | None]
+) -> None:
+    """Fill in the answers that are missing; the model confirms all of them at once."""
+    todo = [i for i, answer in enumerate(answers) if answer is None]
+    engine, effort = situation.reader, situation.asked.effort
+    whole = np.array([i for i in todo if not gaps[i].any()], dtype=np.int64)
+    if isinstance(engine, TreeEngine) and len(whole):
+        n = engine.layout.n_columns
+        values, costs, at = engine.options(rows[whole, :n])
+        for k, i in enumerate(whole):
+            tail = rows[i, n:]
+
+            def ask(some: FloatArray, tail: FloatArray = tail) -> BoolArray:
+                return situation.ask(np.hstack([some, np.tile(tail, (len(some), 1))]) if len(tail) else some)
+
+            found = engine.solve(rows[i, :n], values[k], costs[k], at[k], gaps[i, :n], ask, effort)
+            if found.values is not None:
+                found = Least(
+                    found.status, found.cost, found.lower, np.append(found.values, tail), found.looked
+                )
+            answers[i] = found if found.status != "bracket" else None
+        known = [(i, answers[i]) for i in whole.tolist()]
+        solved = [(i, one.values) for i, one in known if one is not None and one.values is not None]
+        if solved:
+            at_rows = [i for i, _ in solved]
+            ends = np.array([values for _, values in solved])
+            if not situation.confirms(rows[at_rows], ends, gaps[at_rows]).all():
+                situation.withdraw()
+                for i in whole:
+                    answers[i] = None
+    for i in todo:
+        if answers[i] is None:
+            answers[i] = situation.least(rows[i], gaps[i], whole=not gaps[i].any())
+
+
+class _Store:
+    """Finished parts in a folder, each in a file of arrays, with what they belong to."""
+
+    def __init__(self, folder: Path, situation: Situation, numbers: Any) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        request = folder / "request.json"
+        digest = hashlib.sha256()
+        for array in (situation.people, situation.decisions, np.asarray(numbers)):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        said = {
+            "version": __version__,
+            "people": digest.hexdigest(),
+            "favourable": situation.favourable,
+            **settings_of(situation),
+        }
+        text = json.dumps(said, sort_keys=True, default=str)
+        if request.exists():
+            if request.read_text(encoding="utf-8") != text:
+                raise InputError(
+                    f"{situation.owner}: {str(folder)!r} holds parts of another model, table or setting. Name another folder."
+                )
+            return
+        with atomic_path(request) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+    def _path(self, k: int) -> Path:
+        return self.folder / f"part-{k:05d}.npz"
+
+    def read(self, k: int) -> _Solved | None:
+        path = self._path(k)
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return _Solved(*(arrays[name] for name in _Solved.__dataclass_fields__))
+        except (ValueError, KeyError, OSError) as error:
+            raise FormatError(
+                f"recourse: {path.name} is damaged: {error}. Delete it to have it computed again."
+            ) from error
+
+    def write(self, k: int, solved: _Solved) -> None:
+        with atomic_path(self._path(k)) as draft, draft.open("wb") as file:
+            np.savez_compressed(
+                file, **{name: getattr(solved, name) for name in _Solved.__dataclass_fields__}
+            )
+
+
+def _result(
+    situation: Situation, numbers: Any, found: list[_Solved], confidence: float, stopped: bool
+) -> Recourse:
+    records = [record for part in found for record in _records(situation, part)]
+    columns = ["row", *situation.sensitive, "status", "cost", "lower", "counterpart", "counterpart_cost", "difference",
+               "exact", "unequal", "dearer", "cheaper", "changes"]  # fmt: skip
+    people = pd.DataFrame(records, columns=columns)
+    size = people["difference"].abs().fillna(-1.0) if len(people) else people["difference"]
+    people = people.iloc[np.argsort(-size.to_numpy(dtype=float), kind="stable")].reset_index(drop=True)
+    settled = people["status"].isin(["proved", "none"])
+    burden = []
+    for name in situation.sensitive:
+        for group in sorted(people[name].dropna().unique(), key=str):
+            some = people[people[name] == group]
+            burden.append(_burden(name, plain_cell(group), some, confidence))
+    return Recourse(
+        people=people,
+        burden=tuple(burden),
+        dearer=_share("dearer", people["dearer"].to_numpy(dtype=bool), confidence),
+        cheaper=_share("cheaper", people["cheaper"].to_numpy(dtype=bool), confidence),
+        decided=len(situation.people),
+        refused=len(situation.refused),
+        looked=len(people),
+        proved=float(settled.mean()) if len(people) else 1.0,
+        favourable=situation.all.decision(situation.favourable),
+        sensitive_features=situation.sensitive,
+        not_read=tuple(name for name in situation.sensitive if name not in situation.names),
+        confidence=confidence,
+        settings=settings_of(situation),
+        findings=situation.all.findings(),
+        stopped=stopped,
+    )
+
+
+def _records(situation: Situation, part: _Solved) -> list[dict[str, Any]]:
+    """A record for every person of a part."""
+    table = situation.found.people.frame
+    places, found = situation.found.people.places, []
+    names = [column.name for column in situation.layout.columns]
+    for i, number in enumerate(part.numbers):
+        own, status = part.costs[i, 0], _STATUSES[part.statuses[i, 0]]
+        record: dict[str, Any] = {"row": plain_cell(number if places is None else places[number])}
+        record |= {name: table[name].iloc[number] for name in situation.sensitive}
+        record |= {"status": status, "cost": own, "lower": part.lowers[i, 0], "counterpart": None,
+                   "counterpart_cost": np.nan, "difference": np.nan, "exact": status in ("proved", "none")}  # fmt: skip
+        dearer = cheaper = False
+        for k in range(1, part.costs.shape[1]):
+            if part.statuses[i, k] < 0:
+                continue
+            other, its = part.costs[i, k], _STATUSES[part.statuses[i, k]]
+            if "bracket" in (status, its) or "not found" in (status, its):
+                # Only what surely differs counts: the one's lower end above the other's upper.
+                dearer |= bool(part.lowers[i, 0] > (1 + MATERIAL) * other)
+                cheaper |= bool(part.lowers[i, k] > (1 + MATERIAL) * own)
+                continue
+            difference = 0.0 if np.isinf(own) and np.isinf(other) else other - own
+            dearer |= bool(own > (1 + MATERIAL) * other) and difference != 0.0
+            cheaper |= bool(other > (1 + MATERIAL) * own) and difference != 0.0
+            if np.isnan(record["difference"]) or abs(difference) > abs(record["difference"]):
+                moved = np.flatnonzero(part.twins[i, k] != part.twins[i, 0])
+                cells = situation.cells(part.twins[i, k][None, :])[0]
+                record["counterpart"] = ", ".join(f"{names[p]} = {cells[names[p]]}" for p in moved)
+                record["counterpart_cost"], record["difference"] = other, difference
+                record["exact"] = {status, its} <= {"proved", "none"}
+        record |= {"unequal": dearer or cheaper, "dearer": dearer, "cheaper": cheaper, "changes": ""}
+        if not np.isnan(part.rows[i, 0]).any():
+            moved = np.flatnonzero(part.rows[i, 0] != part.twins[i, 0])
+            before, after = situation.cells(np.stack([part.twins[i, 0], part.rows[i, 0]]))
+            record["changes"] = ", ".join(
+                f"{names[p]}: {before[names[p]]} → {after[names[p]]}" for p in moved
+            )
+        found.append(record)
+    return found
+
+
+def _burden(attribute: str, group: Any, some: pd.DataFrame, confidence: float) -> Burden:
+    costs = np.sort(some["cost"].to_numpy(dtype=float))
+    return Burden(
+        attribute,
+        group,
+        len(some),
+        median_interval(costs, confidence),
+        _share("without", np.isinf(costs), confidence),
+        _share("dearer", some["dearer"].to_numpy(dtype=bool), confidence),
+        _share("cheaper", some["cheaper"].to_numpy(dtype=bool), confidence),
+    )
+
+
+def median_interval(costs: FloatArray, confidence: float) -> Measure:
+    """The median of sorted costs, with the exact interval between two of them (binomial, free of any distribution)."""
+    from scipy.stats import binom
+
+    n = len(costs)
+    if not n:
+        return Measure("cost", np.nan, np.nan, np.nan, "order statistics")
+    middle = (costs[(n - 1) // 2], costs[n // 2])
+    value = float(middle[0] if middle[0] == middle[1] else (middle[0] + middle[1]) / 2.0)
+    k = int(binom.ppf((1 - confidence) / 2, n, 0.5))
+    while k > 0 and binom.cdf(k - 1, n, 0.5) > (1 - confidence) / 2:
+        k -= 1
+    if k == 0:
+        return Measure("cost", value, np.nan, np.nan, "order statistics")
+    return Measure("cost", value, float(costs[k - 1]), float(costs[n - k]), "order statistics")
+
+
+def _share(name: str, some: BoolArray, confidence: float) -> Measure:
+    if not len(some):
+        return Measure(name, np.nan, np.nan, np.nan, "exact")
+    interval = proportion_interval(int(some.sum()), len(some), confidence=confidence)
+    return Measure.of(name, float(some.mean()), interval)

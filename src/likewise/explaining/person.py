@@ -1,0 +1,542 @@
+"""One person: the decision, what it depends on, what would change it, why, and whether that is the same for counterparts."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.core.checks import BoolArray, FloatArray, check_number
+from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.plain import plain_cell
+from likewise.data.case import Counted
+from likewise.explaining.engine import Effort, Least, Status
+from likewise.explaining.moves import CostUnit
+from likewise.explaining.reasons import Contributions, of_linear, of_score, of_trees
+from likewise.explaining.situation import LEARNED, Asked, Situation, situate
+
+# People with the favourable decision that reasons compare with, and that are listed.
+_REFERENCE, _LISTED = 100, 5
+_MOST_TWINS = 24
+_MOST_REASONS = 4
+
+
+@dataclass(frozen=True)
+class Change:
+    """One column of a suggestion, in original units."""
+
+    column: str
+    recorded: Any
+    instead: Any
+    cost: float
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A change that gives the favourable decision, asked of the model and validated by the domain.
+
+    Parameters
+    ----------
+    status : {"proved", "bracket", "none", "estimate", "not found"}
+        "proved": nothing cheaper does. "bracket": nothing cheaper than `lower` does. "none": it is proved that nothing does,
+        within the rules. "estimate", "not found": what a search found, or that it found nothing.
+    cost, lower : float
+        What it costs, and what nothing costs less than; infinite if there is none.
+    changes : tuple of Change
+    """
+
+    status: Status
+    cost: float
+    lower: float
+    changes: tuple[Change, ...] = ()
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{one.column}: {one.recorded} → {one.instead}" for one in self.changes)
+        return f"{said or 'no change'} ({self.status})"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one column adds to the person's score, compared with people who have the favourable decision."""
+
+    column: str
+    value: Any
+    contribution: float
+    error: float
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """The same person under other values of the sensitive columns.
+
+    Parameters
+    ----------
+    values : dict
+        The sensitive values, and columns that follow from them by a rule.
+    plausible : bool
+        Whether the rules allow such a person; nothing is compared with one they do not allow.
+    decision : object
+    favourable : bool
+    least : Suggestion or None
+        Their least change; None if they need none or are not plausible.
+    difference : float or None
+        Their cost less the person's own; None if either is only known to lie in a bracket, or was not found.
+    exact : bool
+        Whether both costs are proved; else the difference is one of estimates.
+    reasons : tuple of Reason
+    same_reasons : bool or None
+        Whether the columns that count against them are the person's own, in the same order.
+    """
+
+    values: Mapping[str, Any]
+    plausible: bool
+    decision: Any
+    favourable: bool
+    least: Suggestion | None
+    difference: float | None
+    exact: bool = True
+    reasons: tuple[Reason, ...] = ()
+    same_reasons: bool | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What is known of one person's decision.
+
+    Parameters
+    ----------
+    row : object
+        Where the person is in the table.
+    recorded : dict
+        The person's columns that the model uses.
+    decision, favourable : object
+        The model's decision, and the favourable one.
+    refused : bool
+    score : float
+        The model's score of the favourable decision: its probability, if it gives one.
+    line : float or None
+        The score at which decisions change, if decisions follow from scores of two classes.
+    changes_with : int
+        Counterparts whose decision differs, of those that the rules allow.
+    least, fewest : Suggestion or None
+        The cheapest change, and the cheapest of those that change fewest columns; None if the decision is favourable.
+    alternatives : tuple of Suggestion
+        Further changes, each the cheapest that leaves a column of every earlier one as it is.
+    reasons : tuple of Reason
+        All columns, those that count most against the person first.
+    reference : int
+        How many comparable people with the favourable decision the reasons compare with.
+    exact_reasons : bool
+    counterparts : tuple of Counterpart
+        One for every other combination of sensitive values.
+    comparable : DataFrame
+        Comparable people with the favourable decision, nearest first. Data of other people: not on the page.
+    not_read : tuple of str
+        Sensitive columns that the model does not use.
+    settings : dict
+    findings : tuple
+        What speaks against the model and the table.
+    """
+
+    row: Any
+    recorded: Mapping[str, Any]
+    decision: Any
+    favourable: Any
+    refused: bool
+    score: float
+    line: float | None
+    changes_with: int
+    least: Suggestion | None
+    fewest: Suggestion | None
+    alternatives: tuple[Suggestion, ...]
+    reasons: tuple[Reason, ...]
+    reference: int
+    exact_reasons: bool
+    counterparts: tuple[Counterpart, ...]
+    comparable: pd.DataFrame
+    sensitive_features: tuple[str, ...] = ()
+    not_read: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Any, ...] = ()
+    counted: Counted = "index"
+
+    @property
+    def principal_reasons(self) -> tuple[Reason, ...]:
+        """At most four columns that count against the person."""
+        return tuple(one for one in self.reasons if one.contribution < -2.0 * one.error)[:_MOST_REASONS]
+
+    @property
+    def dearest(self) -> Counterpart | None:
+        """The counterpart whose least change differs most from the person's own."""
+        known = [one for one in self.counterparts if one.difference is not None]
+        return max(known, key=lambda one: abs(one.difference or 0.0), default=None)
+
+    def __repr__(self) -> str:
+        said = "" if self.least is None else f", {self.least}"
+        return f"<Explanation: row {self.row}, {self.decision}{said}>"
+
+
+def explain(
+    model: Any,
+    X: Any,
+    row: Any,
+    *,
+    sensitive_features: Sequence[str] = (),
+    favourable: Any = None,
+    actions: Mapping[str, Any] | None = None,
+    rules: Any = LEARNED,
+    cost: CostUnit = "range",
+    alternatives: int = 3,
+    reason_codes: Any = None,
+    columns: Any = None,
+    missing: str = "auto",
+    budget_seconds: float = 10.0,
+    random_state: int = 0,
+) -> Explanation:
+    """Explain one person's decision: what would change it at the least cost, why it is so, and whether others pay the same.
+
+    Parameters
+    ----------
+    model : Model, or anything that `as_model` takes
+        Least changes are proved for tree ensembles, linear models and ReLU networks. Any other model is asked; what is found
+        then is called an estimate.
+    X : table of people, in original units
+    row : object
+        The person: a label of the table's index.
+    sensitive_features : sequence of str
+        Columns that should not matter. They are never suggested to be changed.
+    favourable : object, optional
+        The favourable decision; by default the second of two classes.
+    actions : mapping, optional
+        What can be done about a column: ``"fixed"``, ``"up"``, ``"down"``, or a dict with `actionable`, `direction`, `step`,
+        `range` and `cost` (a factor).
+    rules : "learned", None, Rules, mapping or path, default="learned"
+        Combinations that nobody has, and what counterparts become, as in `twin_study`. By default those that the table shows
+        for the sensitive columns: no female husband.
+    cost : {"range", "percentile"}, default="range"
+        Numbers cost their change in spans of the middle 80% of people, or the share of people passed. A changed category
+        costs 1.
+    alternatives : int, default=3
+        Further suggestions.
+    reason_codes : mapping or path, optional
+        Words for the columns in the reasons: ``{"hours": "Hours worked are too few"}``, or a TOML file of the same.
+    columns : mapping or path, optional
+        What the columns are, as ``columns.toml``; it may hold `actionable`, `direction`, `step` and `cost` too.
+    missing : {"auto", "keep", "impute", "drop", "category"}, default="auto"
+        As in `audit`. Missing cells of the person stay missing.
+    budget_seconds : float, default=10
+        CPU time of each least change.
+    random_state : int, default=0
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "hours": [10, 20, 30, 40], "sex": [0, 1, 0, 1]})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours", "sex"]], [0, 0, 1, 1])
+    >>> explain(tree, people, row=0, sensitive_features=["sex"], favourable=1)
+    <Explanation: row 0, 0, hours: 10 → 26 (proved)>
+    """
+    check_number(budget_seconds, owner="explain", name="budget_seconds", low=0, open_low=True)
+    asked = Asked(favourable, actions, rules, cost, Effort(10_000_000, float(budget_seconds)), random_state)
+    situation = situate(model, X, sensitive_features, asked, missing=missing, columns=columns)
+    return explain_person(situation, row, alternatives=alternatives, reason_codes=reason_codes)
+
+
+def explain_person(
+    situation: Situation, row: Any, *, alternatives: int = 3, reason_codes: Any = None
+) -> Explanation:
+    """Explain the decision about one of the people of a situation."""
+    codes = read_reason_codes(reason_codes, owner=situation.owner)
+    number = _number(situation, row)
+    own, gaps = situation.people[number], situation.gaps[number]
+    refused = bool(situation.decisions[number] != situation.favourable)
+    person = _Person(situation, own, gaps)
+    least = person.suggestion() if refused else None
+    others: tuple[Suggestion, ...] = ()
+    fewest = None
+    if least is not None and least.changes:
+        fewest = person.suggestion(fewest=True)
+        others = person.alternatives(least, alternatives)
+    near, distances = _comparable(situation, own)
+    reasons, method = _reasons(situation, own, near, codes)
+    counterparts = tuple(_counterparts(person, least, reasons, near, codes))
+    listed = situation.all.table(situation.people[near[:_LISTED]])
+    listed.insert(0, "row", [plain_cell(situation.all.person(int(i))[1]) for i in near[:_LISTED]])
+    score = float(situation.scores(own[None, :])[0])
+    graded = situation.all.asker.graded()
+    two = (
+        len(situation.all.given.known_classes if situation.all.given.known_classes is not None else (0, 1))
+        == 2
+    )
+    line = (
+        None if not two or graded.loss.wants == "decisions" else (0.5 if graded.gives_probabilities else 0.0)
+    )
+    return Explanation(
+        row=plain_cell(row),
+        recorded=situation.cells(own[None, :], gaps)[0],
+        decision=situation.all.decision(int(situation.decisions[number])),
+        favourable=situation.all.decision(situation.favourable),
+        refused=refused,
+        score=score,
+        line=line,
+        changes_with=sum(one.plausible and one.favourable == refused for one in counterparts),
+        least=least,
+        fewest=fewest,
+        alternatives=others,
+        reasons=reasons,
+        reference=len(near),
+        exact_reasons=method.exact,
+        counterparts=counterparts,
+        comparable=listed.assign(distance=distances[:_LISTED]),
+        sensitive_features=situation.sensitive,
+        not_read=tuple(name for name in situation.sensitive if name not in situation.names),
+        settings=settings_of(situation),
+        findings=situation.all.findings(),
+        counted=situation.found.people.counted,
+    )
+
+
+def settings_of(situation: Situation) -> dict[str, Any]:
+    """Plain values that say how least changes were computed."""
+    moves, engine = situation.moves, situation.reader
+    return {
+        "cost": moves.unit,
+        "engine": "search" if engine is None else type(engine).__name__.removesuffix("Engine").lower(),
+        "why_not_proved": situation.family[1],
+        "fixed": [
+            c.name for c, a in zip(situation.layout.columns, moves.actions, strict=True) if not a.actionable
+        ],
+        "directions": {
+            c.name: a.direction
+            for c, a in zip(situation.layout.columns, moves.actions, strict=True)
+            if a.actionable and a.direction != "any"
+        },
+        "steps": {
+            c.name: s
+            for c, s, a in zip(situation.layout.columns, moves.steps, moves.actions, strict=True)
+            if a.actionable and not c.categories
+        },
+        "rules": list(situation.rules.said()),
+        "seed": situation.asked.random_state,
+    }
+
+
+def read_reason_codes(codes: Any, *, owner: str) -> dict[str, str]:
+    """Read words for columns: a mapping, or the path of a TOML file."""
+    if codes is None:
+        return {}
+    if isinstance(codes, (str, Path)):
+        path = Path(codes)
+        if not path.is_file():
+            raise InputError(f"{owner}: there is no file {str(path)!r} of reason codes.")
+        try:
+            codes = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise FormatError(f"{owner}: {path.name} is not a TOML file: {error}.") from error
+    if not isinstance(codes, Mapping) or not all(isinstance(text, str) for text in codes.values()):
+        raise bad_parameter(
+            owner,
+            "reason_codes",
+            allowed='column = "words", as a dict or a TOML file',
+            got=type(codes).__name__,
+        )
+    return {str(name): text for name, text in codes.items()}
+
+
+def _number(situation: Situation, row: Any) -> int:
+    """The number of the person whom the user calls `row`."""
+    places = situation.found.people.places
+    listed = np.asarray(places if places is not None else np.arange(len(situation.people)))
+    found = np.flatnonzero(np.array([plain_cell(place) == plain_cell(row) for place in listed]))
+    if not len(found):
+        ends = f"{listed[0]} to {listed[-1]}" if len(listed) else "nobody"
+        raise bad_parameter(
+            situation.owner, "row", allowed=f"the place of a person in the table ({ends})", got=repr(row)
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{situation.owner}: {len(found)} people have the label {row!r}. Pass X.reset_index(drop=True)."
+        )
+    return int(found[0])
+
+
+class _Person:
+    """Suggestions for one row of values."""
+
+    def __init__(self, situation: Situation, own: FloatArray, gaps: BoolArray) -> None:
+        self.situation, self.own, self.gaps = situation, own, gaps
+        self.whole = not gaps.any()
+
+    def least(self, fixed: BoolArray | None = None, *, fewest: bool = False) -> Least:
+        held = self.gaps if fixed is None else self.gaps | fixed
+        return self.situation.least(self.own, held, whole=self.whole, fewest=fewest)
+
+    def suggestion(self, found: Least | None = None, *, fewest: bool = False) -> Suggestion:
+        """What was found in original units."""
+        found = self.least(fewest=fewest) if found is None else found
+        situation, own = self.situation, self.own
+        if found.values is None:
+            return Suggestion(found.status, np.inf, found.lower)
+        before, after = situation.cells(np.vstack([own, found.values]), self.gaps)
+        changes = []
+        for p in np.flatnonzero(found.values != own):
+            one = own.copy()
+            one[p] = found.values[p]
+            name, cost = situation.layout.columns[p].name, float(situation.moves.costs(own, one[None, :])[0])
+            changes.append(Change(name, before[name], after[name], cost))
+        cost = float(situation.moves.costs(own, found.values[None, :])[0])
+        changes.sort(key=lambda one: -one.cost)
+        # With fewest columns `lower` counts columns first, and says nothing about costs.
+        lower = found.lower if not fewest else (cost if found.status == "proved" else 0.0)
+        return Suggestion(found.status, cost, min(lower, cost), tuple(changes))
+
+    def alternatives(self, first: Suggestion, count: int) -> tuple[Suggestion, ...]:
+        """Each the cheapest change that leaves a column of every earlier one as it is."""
+        names = {column.name: p for p, column in enumerate(self.situation.layout.columns)}
+        chosen: list[Suggestion] = [first]
+        # Which columns are held, and the cheapest change then.
+        waiting: dict[frozenset[int], Suggestion] = {}
+        done: set[frozenset[int]] = set()
+        taken = frozenset(names[one.column] for one in first.changes)
+        parents: list[frozenset[int]] = [frozenset()]
+        while len(chosen) <= count:
+            for parent in parents:
+                for p in taken:
+                    held = parent | {p}
+                    if held not in done:
+                        done.add(held)
+                        fixed = np.zeros(len(self.own), dtype=bool)
+                        fixed[list(held)] = True
+                        found = self.suggestion(self.least(fixed))
+                        if found.changes:
+                            waiting[held] = found
+            if not waiting:
+                break
+            best = min(waiting, key=lambda held: (waiting[held].cost, sorted(held)))
+            chosen.append(waiting[best])
+            taken = frozenset(names[one.column] for one in waiting[best].changes)
+            # Whoever changes all of these columns has to hold one of them now.
+            parents = [
+                held
+                for held, one in waiting.items()
+                if taken <= {names[change.column] for change in one.changes}
+            ]
+            for held in parents:
+                del waiting[held]
+        return tuple(chosen[1:])
+
+
+def _comparable(situation: Situation, own: FloatArray) -> tuple[Any, FloatArray]:
+    """Numbers of the nearest people with the favourable decision, and how far away they are but for sensitive columns."""
+    favoured = np.flatnonzero(situation.decisions == situation.favourable)
+    rows = situation.people[favoured].copy()
+    for name in situation.names:
+        p = next(i for i, column in enumerate(situation.layout.columns) if column.name == name)
+        rows[:, p] = own[p]
+    distances = situation.moves.costs(own, rows)
+    # Equally near people in the order of their values: not in that of the table.
+    keys = [situation.people[favoured][:, p] for p in range(rows.shape[1] - 1, -1, -1)]
+    order = np.lexsort((*keys, np.round(distances, 12)))[:_REFERENCE]
+    return favoured[order], distances[order]
+
+
+def contributions(situation: Situation, own: FloatArray, others: FloatArray) -> Contributions:
+    """Shapley values of a person's score against others: of the reading if there is one, else by asking."""
+    family, n = situation.family[0], situation.plain.layout.n_columns
+    if family is not None and situation.reader is not None and n == len(own):
+        if isinstance(family, TreeFamily):
+            return of_trees(family, situation.favourable, own, others)
+        if family.net.linear_form(regression=False) is not None:
+            return of_linear(family, situation.favourable, own, others)
+    return of_score(situation.scores, own, others, random_state=situation.asked.random_state)
+
+
+def _reasons(
+    situation: Situation, own: FloatArray, near: Any, codes: Mapping[str, str]
+) -> tuple[tuple[Reason, ...], Contributions]:
+    n = situation.layout.n_columns
+    if not len(near):
+        return (), Contributions(np.zeros(n), np.zeros(n), 0.0, "enumerated")
+    found = contributions(situation, own, situation.people[near])
+    cells = situation.cells(own[None, :])[0]
+    listed = [
+        Reason(column.name, cells[column.name], float(value), float(error), codes.get(column.name, ""))
+        for column, value, error in zip(situation.layout.columns, found.values, found.errors, strict=True)
+        if column.name in cells and (value != 0.0 or error != 0.0)
+    ]
+    return tuple(sorted(listed, key=lambda one: (one.contribution, one.column))), found
+
+
+def twin_rows(situation: Situation, own: FloatArray) -> list[tuple[FloatArray, bool]]:
+    """A person under every other combination of sensitive values, with what follows, and whether the rules allow it."""
+    if not situation.names:
+        return []
+    values = situation.all.values
+    found = []
+    for combination in values.asked:
+        twin = own.copy()
+        twin[values.columns] = combination
+        if (twin == own).all():
+            continue
+        twin = situation.moves.repaired(twin)
+        found.append((twin, not situation.moves.breaks_rule(twin)))
+    return found
+
+
+def _counterparts(
+    person: _Person,
+    least: Suggestion | None,
+    reasons: tuple[Reason, ...],
+    near: Any,
+    codes: Mapping[str, str],
+) -> list[Counterpart]:
+    situation, found = person.situation, []
+    mine = [one.column for one in reasons if one.contribution < -2.0 * one.error][:_MOST_REASONS]
+    for twin, plausible in twin_rows(situation, person.own)[:_MOST_TWINS]:
+        position = int(situation.all.asker.decisions(twin[None, :])[0])
+        good = position == situation.favourable
+        cells = situation.cells(twin[None, :])[0]
+        moved = [situation.layout.columns[p].name for p in np.flatnonzero(twin != person.own)]
+        shown = {name: cells[name] for name in dict.fromkeys([*situation.names, *moved])}
+        change: Suggestion | None = None
+        difference: float | None = None
+        theirs: tuple[Reason, ...] = ()
+        exact, same = True, None
+        if plausible:
+            if not good:
+                change = _Person(situation, twin, person.gaps).suggestion()
+            difference, exact = _difference(least, change)
+            theirs, _ = _reasons(situation, twin, near, codes)
+            columns = [one.column for one in theirs if one.contribution < -2.0 * one.error][:_MOST_REASONS]
+            same = columns == mine
+        decision = situation.all.decision(position)
+        found.append(Counterpart(shown, plausible, decision, good, change, difference, exact, theirs, same))
+    return found
+
+
+def _difference(own: Suggestion | None, other: Suggestion | None) -> tuple[float | None, bool]:
+    """The other's cost less the person's own, 0 for whoever needs no change, and whether it is exact; None if not known."""
+    costs, exact = [], True
+    for one in (own, other):
+        if one is None:
+            costs.append(0.0)
+        elif one.status in ("proved", "none", "estimate"):
+            costs.append(np.inf if one.status == "none" else one.cost)
+            exact = exact and one.status != "estimate"
+        else:
+            return None, False
+    if np.isinf(costs[0]) and np.isinf(costs[1]):
+        return 0.0, exact
+    return float(costs[1] - costs[0]), exact

@@ -1,0 +1,366 @@
+"""A model, a table and what can be changed, brought together: who is refused, who could be asked about, which engine answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.auditing.case import MatchedPeople, match_people, table_request
+from likewise.auditing.python_case import loaded_model, named_table
+from likewise.auditing.verification.preparation import Prepared, prepare
+from likewise.core.checks import BoolArray, FloatArray
+from likewise.core.errors import InputError, LikewiseError, bad_parameter
+from likewise.core.frames import check_columns
+from likewise.core.messages import Message
+from likewise.core.plain import plain_cell
+from likewise.counterfactuals.plausibility import learn_rules
+from likewise.counterfactuals.rules import Rules, read_rules
+from likewise.data.case import take_people
+from likewise.data.opening import TableChoices
+from likewise.explaining.engine import Effort, Engine, Least, Status
+from likewise.explaining.linear import LinearEngine
+from likewise.explaining.moves import CostUnit, Moves
+from likewise.explaining.networks import MOST_LISTED, NetworkEngine
+from likewise.explaining.search import SearchEngine
+from likewise.explaining.trees import TreeEngine
+
+LEARNED = "learned"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for, beside model, table and sensitive columns."""
+
+    favourable: Any = None
+    actions: Mapping[str, Any] | None = None
+    rules: Any = LEARNED
+    cost: CostUnit = "range"
+    effort: Effort = field(default_factory=Effort)
+    random_state: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """People of a table as rows of values, and engines for their least changes."""
+
+    owner: str
+    found: MatchedPeople
+    asked: Asked
+    # With marks of missing cells, if people have some; and of the people without.
+    all: Prepared
+    plain: Prepared
+    # The sensitive columns that the model uses, and all of them.
+    names: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    rules: Rules
+
+    @property
+    def layout(self) -> Any:
+        """Columns of the rows of values."""
+        return self.all.layout
+
+    @cached_property
+    def people(self) -> FloatArray:
+        """Everybody as rows of values, (n, P)."""
+        return self.all.people()
+
+    @cached_property
+    def decisions(self) -> Any:
+        """The model's own decisions, as positions of classes, (n,)."""
+        return np.concatenate([self.all.asker.decisions(part) for part in _parts(self.people)])
+
+    @cached_property
+    def favourable(self) -> int:
+        """Position of the favourable class."""
+        classes, wanted = self.all.given.known_classes, self.asked.favourable
+        if classes is None:
+            classes = np.arange(int(self.decisions.max(initial=1)) + 1)
+        listed = list(classes)
+        if wanted is None:
+            if len(listed) == 2:
+                return 1
+            raise bad_parameter(
+                self.owner, "favourable", allowed=f"one of the decisions {listed[:12]}", got="nothing",
+                remedy="With more than two decisions it has to be said.",
+            )  # fmt: skip
+        for i, one in enumerate(listed):
+            if one == wanted or str(one) == str(wanted):
+                return i
+        raise bad_parameter(
+            self.owner, "favourable", allowed=f"one of the decisions {listed[:12]}", got=repr(wanted)
+        )
+
+    @cached_property
+    def refused(self) -> Any:
+        """Numbers of the people who do not get the favourable decision."""
+        return np.flatnonzero(self.decisions != self.favourable)
+
+    @cached_property
+    def gaps(self) -> BoolArray:
+        """Which columns of the layout a person has no value in, (n, P): these stay as they are."""
+        missing = np.zeros((len(self.people), self.layout.n_columns), dtype=bool)
+        frame = self.found.people.frame
+        for p, column in enumerate(self.layout.columns):
+            if column.name in frame.columns:
+                missing[:, p] = frame[column.name].isna().to_numpy()
+        return missing
+
+    @cached_property
+    def moves(self) -> Moves:
+        """What can be changed, and what it costs."""
+        return Moves.of(
+            self.layout,
+            self.people,
+            actions=self.actions,
+            fixed=self.names,
+            rules=self.rules,
+            unit=self.asked.cost,
+            owner=self.owner,
+        )
+
+    @property
+    def actions(self) -> dict[str, Any]:
+        """What the user says of columns, in the call or in columns.toml."""
+        known = {column.name for column in self.layout.columns}
+        planned = {name: plan.action for name, plan in self.found.people.plans.items() if plan.action}
+        return {name: said for name, said in planned.items() if name in known} | dict(
+            self.asked.actions or {}
+        )
+
+    def ask(self, rows: FloatArray) -> BoolArray:
+        """Whether the model itself gives rows of values the favourable decision."""
+        return np.asarray(self.all.asker.decisions(rows) == self.favourable)
+
+    @cached_property
+    def family(self) -> tuple[TreeFamily | NetworkFamily | None, str]:
+        """The model as it was read and checked, or why it was not."""
+        try:
+            return self.plain.family(), ""
+        except InputError as error:
+            return None, str(error).removeprefix("family_of: ")
+
+    @cached_property
+    def search(self) -> SearchEngine:
+        """The engine for any model."""
+        favoured = self.people[self.decisions == self.favourable]
+        return SearchEngine(self.moves, favoured, self.asked.random_state)
+
+    @cached_property
+    def reader(self) -> Engine | None:
+        """The engine that proves, for people without missing cells; None if the model could not be read."""
+        family = self.family[0]
+        if family is None:
+            return None
+        moves = self.moves
+        if self.all is not self.plain:
+            # The columns of the reading, without the marks of missing cells, which come last.
+            n = self.plain.layout.n_columns
+            moves = replace(
+                moves,
+                layout=self.plain.layout,
+                actions=moves.actions[:n],
+                scales=moves.scales[:n],
+                steps=moves.steps[:n],
+            )
+        if isinstance(family, TreeFamily):
+            return TreeEngine(family, moves, self.favourable)
+        form = family.net.linear_form(regression=False)
+        if form is not None and len(form[0]) == 2:
+            return LinearEngine(family, moves, self.favourable)
+        long = [
+            p
+            for p in range(moves.layout.n_columns)
+            if not moves.straight(p) and moves.positions(p) > MOST_LISTED
+        ]
+        if long:
+            return None
+        return NetworkEngine(
+            family,
+            moves,
+            self.favourable,
+            SearchEngine(moves, self.search.favoured[:, : moves.layout.n_columns]),
+        )
+
+    def least(
+        self,
+        own: FloatArray,
+        fixed: BoolArray,
+        *,
+        whole: bool,
+        effort: Effort | None = None,
+        fewest: bool = False,
+    ) -> Least:
+        """The least change of a row of values, asked of the model; `whole` says that it has no missing cells."""
+        effort = effort or self.asked.effort
+        if whole and self.reader is not None:
+            found = self.proved(own, fixed, effort, fewest=fewest)
+            if found.status == "bracket":
+                found = self._with_search(found, own, fixed, effort, fewest)
+            if found.values is None or self.confirms(own, found.values[None, :], fixed)[0]:
+                return found
+            self.withdraw()
+        found = self.search.least(own, fixed, self.ask, effort, fewest=fewest)
+        good = found.values is None or self.confirms(own, found.values[None, :], fixed)[0]
+        return found if good else Least("not found", np.inf, 0.0, None, found.looked)
+
+    def proved(self, own: FloatArray, fixed: BoolArray, effort: Effort, *, fewest: bool = False) -> Least:
+        """What the reading says of a row of values; its caller asks the model."""
+        engine, n = self.reader, self.plain.layout.n_columns
+        assert engine is not None
+        tail = own[n:]
+
+        def ask(rows: FloatArray) -> BoolArray:
+            return self.ask(np.hstack([rows, np.tile(tail, (len(rows), 1))]) if len(tail) else rows)
+
+        found = engine.least(own[:n], fixed[:n], ask, effort, fewest=fewest)
+        if found.values is None or not len(tail):
+            return found
+        return replace(found, values=np.append(found.values, tail))
+
+    def withdraw(self) -> None:
+        """Believe the reading no more: the model decided otherwise about a row."""
+        self.__dict__["reader"] = None
+        self.__dict__["family"] = (None, str(Message("why_not.read_differently")))
+
+    def _with_search(
+        self, found: Least, own: FloatArray, fixed: BoolArray, effort: Effort, fewest: bool
+    ) -> Least:
+        """A bracket whose upper end is the cheaper of what was found and what a search finds."""
+        if isinstance(self.reader, NetworkEngine):
+            return found
+        other = self.search.least(own, fixed, self.ask, effort, fewest=fewest)
+        if other.cost >= found.cost:
+            return found
+        status: Status = "proved" if other.cost <= found.lower + 1e-12 else "bracket"
+        return replace(found, status=status, cost=other.cost, values=other.values)
+
+    def confirms(self, own: FloatArray, rows: FloatArray, fixed: BoolArray | None = None) -> BoolArray:
+        """Whether the model gives rows of values the favourable decision, and rules and domain allow them."""
+        good = self.valid(own, rows, fixed)
+        if good.any():
+            good[good] = self.ask(rows[good])
+        return good
+
+    def scores(self, rows: FloatArray) -> FloatArray:
+        """The model's own score of the favourable decision: its probability if it gives one, (n,)."""
+        model = self.all.asker.graded()
+        return np.asarray(model.outputs(self.all.asker.shown(rows)[0])[:, self.favourable])
+
+    def valid(self, own: FloatArray, rows: FloatArray, fixed: BoolArray | None = None) -> BoolArray:
+        """Whether rows of values are possible for a person, or a person each, by the rules and by the domain itself."""
+        good = self.moves.possible(own, rows, fixed)
+        moved = rows != np.broadcast_to(own, rows.shape)
+        domain = self.all.problem.coordinates.domain
+        places = {column.name: p for p, column in enumerate(self.layout.columns)}
+        # What is not possible by the rules need not be a row at all.
+        at = np.flatnonzero(good)
+        for wrong in domain.validate(self.all.table(rows[at])) if len(at) else ():
+            good[at[wrong.row]] &= not moved[at[wrong.row], places[wrong.column]]
+        return good
+
+    def cells(self, rows: FloatArray, gaps: BoolArray | None = None) -> list[dict[str, Any]]:
+        """Rows of values in original units without marks of missing cells; columns of `gaps` (P,) are None."""
+        names = set(self.found.people.frame.columns)
+        records = []
+        for record in self.all.table(rows).to_dict("records"):
+            empty = {c.name for p, c in enumerate(self.layout.columns) if gaps is not None and gaps[p]}
+            kept = {str(k): plain_cell(v) for k, v in record.items() if k in names}
+            records.append({k: None if k in empty else v for k, v in kept.items()})
+        return records
+
+
+def _parts(rows: FloatArray, size: int = 20_000) -> list[FloatArray]:
+    return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+def situate(
+    model: Any,
+    X: Any,
+    sensitive_features: Sequence[str],
+    asked: Asked,
+    *,
+    missing: str = "auto",
+    columns: Any = None,
+    owner: str = "explain",
+) -> Situation:
+    """Bring a model and a table of Python together."""
+    if isinstance(sensitive_features, str):
+        raise bad_parameter(
+            owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
+        )
+    names = tuple(dict.fromkeys(sensitive_features))
+    frame = named_table(X, owner)
+    check_columns(frame, names, owner=owner, name="X")
+    loaded = loaded_model(model, frame)
+    choices = TableChoices(missing=missing, columns=columns)
+    request = table_request(loaded, None, names, target=None, choices=choices, keeps_missing=True)
+    people = take_people(frame, None, request, name="X")
+    return situation_of(
+        match_people(loaded, people, needed=names, missing=missing), names, asked, owner=owner
+    )
+
+
+def situation_of(
+    found: MatchedPeople, names: Sequence[str], asked: Asked, *, owner: str = "explain"
+) -> Situation:
+    """The situation of a model and people that were matched, as the command line has them."""
+    marked, plain = found.matched, found.plain
+    known = [name for name in names if name in plain.columns]
+    # A preparation wants a column; what nobody asked about is not looked at.
+    prepared = known or [plain.columns[0]]
+    if found.matched.model.loss.regression:
+        raise InputError(
+            f"{owner}: the model predicts numbers, and what is explained are decisions. Pass a classifier."
+        )
+    rules = _rules(asked.rules, found, names, owner)
+    shown = found.frame if found.gaps is None else found.gaps.restored(found.frame)
+    everybody = prepare(
+        marked.model,
+        marked.domain,
+        prepared,
+        people=found.frame[list(marked.columns)],
+        encoded=_encoded(marked),
+        shown=shown[[name for name in plain.columns if name in shown.columns]],
+        places=found.people.places,
+    )
+    if not everybody.repeats():
+        raise LikewiseError(
+            f"{owner}: the model answers differently when it is asked about the same rows twice."
+        )
+    proof = everybody
+    if marked is not plain:
+        proof = prepare(
+            plain.model,
+            plain.domain,
+            prepared,
+            people=found.people.filled[list(plain.columns)],
+            encoded=_encoded(plain),
+        )
+    return Situation(owner, found, asked, everybody, proof, tuple(known), tuple(names), rules)
+
+
+def _encoded(matched: Any) -> bool | None:
+    return None if getattr(matched.model, "encoder", None) is not None else not matched.model.takes_frame
+
+
+def _rules(said: Any, found: MatchedPeople, names: Sequence[str], owner: str) -> Rules:
+    """Rules of the user, or those that the table shows: combinations with a sensitive value that nobody has."""
+    table = found.people.frame
+    if isinstance(said, str) and said == LEARNED:
+        learned = Rules()
+        for name in names:
+            try:
+                learned = learned | learn_rules(table, name).rules
+            except InputError:
+                # A number with many values has no groups to learn from.
+                continue
+        return learned
+    rules = read_rules(said, owner=owner).matched_to(table)
+    rules.check(table, owner=owner)
+    return rules

@@ -1,0 +1,59 @@
+"""Least changes equal those of asking about every row, for every engine, and none is impossible."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from tests.explaining.enumeration import FAMILIES, TREES, small_case
+
+from likewise.explaining.engine import Effort
+from likewise.explaining.situation import Asked, situate
+
+ENGINES = {**dict.fromkeys(TREES, "TreeEngine"), "logistic": "LinearEngine", "network": "NetworkEngine"}
+
+
+def check(seed: int, family: str, people: int = 4) -> int:
+    """Compare some people of a case with enumeration; how many suggestions were made."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        case = small_case(seed, family)
+    asked = Asked(case.favourable, case.actions, case.rules, case.cost, Effort(100_000, 20.0))  # type: ignore[arg-type]
+    situation = situate(case.model, case.table, ["sex"], asked)
+    assert type(situation.reader).__name__ == ENGINES[family], situation.family[1]
+    made = 0
+    for number in situation.refused[:people]:
+        own = situation.people[number]
+        found = situation.least(own, situation.gaps[number], whole=True)
+        wanted = case.least(case.table.iloc[number])
+        assert found.status == ("none" if np.isinf(wanted) else "proved"), (
+            seed,
+            family,
+            number,
+            found,
+            wanted,
+        )
+        assert found.cost == pytest.approx(wanted, abs=1e-9), (seed, family, number)
+        if found.values is None:
+            continue
+        made += 1
+        table = situation.all.table(found.values[None, :])[list(case.table.columns)].astype(
+            case.table.dtypes.to_dict()
+        )
+        assert case.model.predict(table)[0] == case.favourable
+        for name in case.table.columns:
+            options = case.options(name, case.table[name].iloc[number])
+            value = table[name].iloc[0]
+            assert any(value == one or (name == "rate" and abs(value - one) < 1e-9) for one in options), (
+                seed,
+                name,
+                value,
+            )
+    return made
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_to_enumeration(seed: int, family: str) -> None:
+    check(100 * seed + 7, family)
