@@ -191,7 +191,8 @@ class Moves:
         digits = max(_decimals(step), self.layout.columns[p].decimals or 0)
         rounded = np.round(found, digits) if digits <= 12 else found
         # Rounding takes away what adding steps left behind; people's own numbers may have more digits.
-        return np.asarray(np.where(np.abs(rounded - found) <= 1e-9 * step, rounded, found))
+        found = np.where(np.abs(rounded - found) <= 1e-9 * step, rounded, found)
+        return self.layout.columns[p].stored(found)
 
     def number_costs(self, p: int, own: FloatArray, values: FloatArray) -> FloatArray:
         """Costs of numbers instead of people's own."""

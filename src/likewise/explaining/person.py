@@ -275,7 +275,7 @@ def explain_person(
     listed = situation.all.table(situation.people[near[:_LISTED]])
     listed.insert(0, "row", [plain_cell(situation.all.person(int(i))[1]) for i in near[:_LISTED]])
     score = float(situation.scores(own[None, :])[0])
-    graded = situation.all.asker.graded()
+    graded = situation.all.problem.coordinates.model.graded()
     two = (
         len(situation.all.given.known_classes if situation.all.given.known_classes is not None else (0, 1))
         == 2

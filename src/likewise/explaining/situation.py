@@ -249,7 +249,7 @@ class Situation:
 
     def scores(self, rows: FloatArray) -> FloatArray:
         """The model's own score of the favourable decision: its probability if it gives one, (n,)."""
-        model = self.all.asker.graded()
+        model = self.all.problem.coordinates.model.graded()
         return np.asarray(model.outputs(self.all.asker.shown(rows)[0])[:, self.favourable])
 
     def valid(self, own: FloatArray, rows: FloatArray, fixed: BoolArray | None = None) -> BoolArray:
