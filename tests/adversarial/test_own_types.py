@@ -227,3 +227,29 @@ def test_a_word_for_missing_cells_that_the_model_does_not_know_is_said_first():
     assert "missing='keep'" in said[0]
     kept = lw.audit(score, table, sensitive_features=["sex"], missing="keep")
     assert not any("takes missing cells itself" in line for line in kept.assumptions)
+
+
+def test_pairs_of_a_table_with_nullable_numbers_are_listed_as_the_model_takes_them():
+    table = pd.DataFrame({"sex": WORDS, "age": AGES, "pay": AGES / 7}).astype(
+        {"age": "Int64", "pay": "Float64"}
+    )
+
+    def decide(frame):
+        return ((frame["sex"] == "M") & (frame["age"] + frame["pay"] > 40)).to_numpy(dtype=int)
+
+    found = lw.verify(decide, table, ["sex"])
+    assert found.examples[["age", "pay"]].dtypes.astype(str).tolist() == ["Int64", "Float64"]
+    decided = decide(found.examples)
+    assert found.pairs
+    assert (decided[::2] != decided[1::2]).all()
+
+
+def test_the_favourable_class_of_a_network_is_known_before_it_was_asked():
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Linear(2, 2)
+    with torch.no_grad():
+        net.weight[:], net.bias[:] = torch.tensor([[0.0, 0.0], [20.0, 1.0]]), torch.tensor([0.0, -50.0])
+    table = pd.DataFrame({"sex": CODES % 2, "age": AGES})
+    result = lw.audit(net, table, sensitive_features=["sex"], favourable=1)
+    assert result.changed.count == int(((AGES > 30) & (AGES <= 50)).sum())
+    assert result.effects[["lose", "gain"]].to_numpy().sum() == result.changed.count

@@ -588,6 +588,8 @@ class WrappedModel(Model):
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the inner model's own decisions, under the names of this model's classes."""
         own = self.inner.predict(self._for_inner(self._rows(X)))
+        if self._classes is None:
+            self._classes = self.inner.known_classes
         return own if self._classes is None else np.asarray(self._classes[self.inner.targets(own)])
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import pandas as pd
 from scipy.special import softmax
 
 from likewise.auditing.bounds.regions import TableLayout
@@ -43,7 +44,7 @@ class Asker:
         for i, column in enumerate(self.layout.columns):
             if column.kind == "continuous" and table[column.name].dtype.kind == "f":
                 kept: Any = table[column.name].dtype
-                table[column.name] = seen[:, i].astype(kept)
+                table[column.name] = pd.Series(seen[:, i], index=table.index).astype(kept)
             if column.kind != "categorical":
                 seen[:, i] = table[column.name].to_numpy(dtype=np.float64)
         return (self.place.for_model(table) if self.place.raw else table), seen

@@ -119,7 +119,7 @@ class Prepared:
         for i, column in enumerate(self.layout.columns):
             kind: Any = found[column.name].dtype
             if not column.categories and kind.kind in "iuf":
-                found[column.name] = values[:, i].astype(kind)
+                found[column.name] = pd.Series(values[:, i], index=found.index).astype(kind)
         return found
 
     def person(self, number: int) -> tuple[pd.DataFrame, Any]:
