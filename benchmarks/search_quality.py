@@ -286,7 +286,8 @@ def within():
     """What is found for 150 people alone and among all of the test split; what all of them cost."""
     from bounds import tree_model
 
-    from likewise.auditing.preparation import AuditRequest, prepare_people
+    from likewise.auditing.preparation import prepare_people
+    from likewise.auditing.request import AuditRequest
     from likewise.auditing.rounds import search_people
     from likewise.auditing.search.choosing import read_searches
 

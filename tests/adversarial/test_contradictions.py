@@ -1,6 +1,6 @@
 """A bound below what the model was seen to attain is withdrawn, loudly, and is not called an error of the user's."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -40,4 +40,4 @@ def test_everything_proved_is_withdrawn(measure, eps):
     assert "an error of likewise, not of your input" in result.reasons[-1]
     assert result.verdict() != "fair (proved)"
     right = lw.audit(score, people, [0, 1, 1, 1], search="domain", **given)
-    assert replace(result, reasons=right.reasons).value == right.value
+    assert result.value == right.value

@@ -384,7 +384,7 @@ def test_whoever_is_not_in_the_sample_of_a_large_table_counts_too(tmp_path):
     """Of Parquet files a sample tells what is learned; whether a column is read is asked about everybody."""
     from likewise.auditing.auditor import audit_asked
     from likewise.auditing.partitions.runner import Sizes
-    from likewise.auditing.preparation import AuditRequest, Questions
+    from likewise.auditing.request import AuditRequest
     from likewise.auditing.search.candidates import CandidateSearch
 
     rng = np.random.default_rng(5)
@@ -404,7 +404,6 @@ def test_whoever_is_not_in_the_sample_of_a_large_table_counts_too(tmp_path):
             request,
             tmp_path / "people.parquet",
             "y",
-            Questions(0.0, None, 0.01, 0.95),
             sizes=Sizes(sample=50, part=100, chunk=40),
         )
         found.append([finding.columns for finding in result.findings if finding.kind == "unmoved"])
@@ -551,7 +550,7 @@ def test_no_proof_of_a_table_that_the_model_was_not_fitted_on(seed):
         for turn, (kind, table) in enumerate(other_tables(people)):
             table = table.astype({"group": "category", "region": "category"}) if typed else table
             labels = y if (number + turn) % 2 else None
-            found = lw.audit(model, table, labels, sensitive_features=["group"])
+            found = lw.audit(model, table, labels, sensitive_features=["group"], eps=0.0)
             assert found.headline.badge in ("unanswered", "depends", "not_found"), (model, kind)
             assert found.changed.count or found.verdict(0.9) != "fair (proved)"
             if kind == "other words":

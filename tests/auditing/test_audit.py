@@ -192,9 +192,8 @@ def test_a_model_with_nan_weights_is_an_error_never_fair(data, metric, net):
 def test_a_search_that_did_not_converge_never_passes_the_gate(result):
     from dataclasses import replace
 
-    broken = replace(
-        result, status="failed", reasons=("the search met values that are not finite for 3 people",)
-    )
+    reasons = ("the search met values that are not finite for 3 people",)
+    broken = replace(result, worst_case=replace(result.worst_case, status="failed", reasons=reasons))
     with pytest.raises(NotConvergedError, match="3 people"):
         broken.raise_if_unfair(delta=100.0)
     assert broken.verdict(100.0) == "not converged"
@@ -296,11 +295,11 @@ def test_foreign_damaged_and_newer_files_are_refused(result, tmp_path):
     path.write_text(json.dumps(document)[:-40])
     with pytest.raises(FormatError, match="damaged"):
         AuditResult.load(path)
-    document["result"]["unfair_map"]["people"] = {"likewise:parquet": "UEFSMSBub3RoaW5n"}
+    document["result"]["worst_case"]["unfair_map"]["people"] = {"likewise:parquet": "UEFSMSBub3RoaW5n"}
     path.write_text(json.dumps(document))
     with pytest.raises(FormatError, match="damaged"):
         AuditResult.load(path)
-    document["result"]["unfair_map"]["people"] = {}
+    document["result"]["worst_case"]["unfair_map"]["people"] = {}
     document["result"]["__class__"] = "os.system"
     path.write_text(json.dumps(document))
     with pytest.raises(FormatError, match="damaged"):

@@ -14,8 +14,9 @@ import likewise as lw
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.supporting_rows import Support
-from likewise.auditing.preparation import AuditRequest, prepare_people
+from likewise.auditing.preparation import prepare_people
 from likewise.auditing.problem import AuditProblem
+from likewise.auditing.request import AuditRequest
 from likewise.auditing.rounds import search_people
 from likewise.auditing.search.choosing import choose_searches, read_searches
 from likewise.auditing.search.contract import Budget

@@ -12,7 +12,7 @@ import likewise as lw
 from likewise.auditing.auditor import audit_asked
 from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.preparation import AuditRequest, Questions
+from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.errors import InputError
 
@@ -96,10 +96,9 @@ def test_memory_and_parts_agree_to_the_bit_on_adult(kind, tmp_path):
     people.assign(income=y).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=850)
     searches = (lw.auditing.CandidateSearch(use_rows="pool", pool_rows=150), OtherAges((25, 50)))
     asked = AuditRequest(model, metric, searches, data.domain, eps=0.02)
-    questions = Questions(0.02, None, 0.01, 0.95)
-    here = audit_asked(asked, people, y, questions)
+    here = audit_asked(asked, people, y)
     table = ParquetTable.find(tmp_path, "income")
-    parts = audit_asked(asked, table, None, questions, sizes=Sizes(part=900, chunk=310))
+    parts = audit_asked(asked, table, None, sizes=Sizes(part=900, chunk=310))
     assert parts.settings["parts"] == 5
     same_to_the_bit(here, parts)
 

@@ -13,7 +13,7 @@ from likewise.auditing.auditor import audit_asked
 from likewise.auditing.partitions.engine import Engine
 from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.preparation import AuditRequest, Questions
+from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 
@@ -57,7 +57,6 @@ def stream(
         AuditRequest(model, metric, (search,), data.domain, eps=eps),
         ParquetTable.find(folder / "*.parquet", ("credit", "good")),
         None,
-        Questions(eps, None, 0.01, 0.95),
         sizes=Sizes(**sizes),
         engine=engine,
         map_folder=map_folder,
@@ -175,7 +174,7 @@ def test_a_missing_or_damaged_part_leaves_nothing(setting, tmp_path):
         (there / name).write_bytes((folder / name).read_bytes())
     table = ParquetTable.find(there, ("credit", "good"))
     asked = AuditRequest(model, metric, (CandidateSearch(),), data.domain, eps=0.05)
-    given = (asked, table, None, Questions(0.05, None, 0.01, 0.95))
+    given = (asked, table, None)
     content = bytearray((there / "b.parquet").read_bytes())
     content[40:4000] = bytes(3960)
     (there / "b.parquet").write_bytes(content)

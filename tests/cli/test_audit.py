@@ -35,7 +35,7 @@ def test_fair_and_unfair(run, table, model, tmp_path):
 
 def test_a_limit_is_a_share_of_the_decisions_and_no_search_runs_unasked(run, table, model):
     found = json.loads(run("audit", model, table, *SEX[:4], "-o", "-").out)
-    assert found["numbers"]["eps"] == 0
+    assert "eps" not in found["numbers"]
     assert found["computed"]["search"] == "enumeration"
     share = found["summary"]["changed"]["share"]
     assert 0 < share < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 
 import numpy as np
@@ -96,3 +97,8 @@ def still_result() -> AuditResult:
     metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
     model = as_model(lambda frame: np.full(len(frame), 0.5), takes_frame=True)
     return audit(model, people, [0, 1, 1], metric=metric, eps=0.0, search="candidates")
+
+
+def with_worst_case(result: AuditResult, **changes: object) -> AuditResult:
+    """The result with other values of its worst case."""
+    return dataclasses.replace(result, worst_case=dataclasses.replace(result.worst_case, **changes))

@@ -36,7 +36,7 @@ def row(text, name):
     return next(line for line in text.splitlines() if name in line)
 
 
-def test_the_terminal_draws_both_ends(result):
+def test_the_terminal_draws_both_ends(samples, result):
     text = printed(result)
     assert "shown ├──┤ proved" in text
     assert row(text, " gap at ε = 0   ").split()[-2:] == ["exactly", "0.243"]
@@ -44,7 +44,7 @@ def test_the_terminal_draws_both_ends(result):
     brackets = tuple(
         dataclasses.replace(one, upper=one.lower + 0.4) if one.eps > 0 else one for one in result.brackets
     )
-    wide = printed(dataclasses.replace(result, brackets=brackets))
+    wide = printed(samples.with_worst_case(result, brackets=brackets))
     drawn = wide[wide.index("shown ├") :]
     assert "├──" in row(drawn, " gap at ε = 0.1 ")
     assert row(drawn, " gap at ε = 0.1 ").rstrip().endswith(f"{result.gap:.3f} to {result.gap + 0.4:.3f}")

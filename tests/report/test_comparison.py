@@ -31,7 +31,7 @@ def entry(samples, name, gap, accuracy):
     evaluation = dataclasses.replace(
         evaluation, measures=(Measure("balanced accuracy", accuracy, accuracy - 0.01, accuracy + 0.01),)
     )
-    audit = dataclasses.replace(audit, value=audit.base_loss + gap, pure_gap=gap / 2)
+    audit = samples.with_worst_case(audit, value=audit.base_loss + gap, pure_gap=gap / 2)
     return ComparisonEntry(name, evaluation, audit)
 
 
@@ -68,7 +68,7 @@ def test_bad_comparisons_say_what_to_do(samples):
     with pytest.raises(lw.InputError, match="same name 'a'"):
         Comparison((ComparisonEntry("a", evaluation, audit), ComparisonEntry("a", None, audit)))
     with pytest.raises(lw.InputError, match="different tolerances"):
-        Comparison.of({"a": (None, audit), "b": (None, dataclasses.replace(audit, eps=0.2))})
+        Comparison.of({"a": (None, audit), "b": (None, samples.with_worst_case(audit, eps=0.2))})
     with pytest.raises(lw.InputError, match="a name of one letter"):
         ComparisonEntry(" ", None, audit)
     with pytest.raises(lw.InputError, match="'audit' must be an AuditResult"):

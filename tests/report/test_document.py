@@ -32,6 +32,10 @@ def test_an_audit_follows_the_schema(samples):
     rich = audit_document(result, name="m", evaluation=evaluation, diagnoses=["text"], max_people=20)
     validate(rich, "audit")
     validate(audit_document(samples.nasty_result()), "audit")
+    first = audit_document(dataclasses.replace(result, worst_case=None), evaluation=evaluation, max_people=20)
+    validate(first, "audit")
+    assert first["maps"] == []
+    assert "gap" not in first["numbers"]
 
 
 def test_a_comparison_follows_its_schema_and_embeds_that_of_the_audit(samples):
@@ -175,20 +179,20 @@ def test_labels_get_their_names(samples):
 def test_every_verdict_has_its_sentence(samples):
     _, result = samples.adult_result()
     bound = Bound(value=result.value + 0.1, gap=result.gap + 0.1, eps=result.eps, n=result.n, method="exact")
-    proven = dataclasses.replace(
+    proven = samples.with_worst_case(
         result, certificate=Certificate(result.certificate.estimate, bound), delta=2.0
     )
     cases = {
         "unfair (shown)": result,
         "fair (proved)": proven,
-        "undecided": dataclasses.replace(result, delta=2.0),
-        None: dataclasses.replace(result, delta=None),
-        "not converged": dataclasses.replace(
+        "undecided": samples.with_worst_case(result, delta=2.0),
+        None: samples.with_worst_case(result, delta=None),
+        "not converged": samples.with_worst_case(
             result, delta=2.0, status="not_converged", reasons=("it still rose",)
         ),
     }
     # What listed people attain refutes, however the search ended: one verdict, on the page and as exit code.
-    still = dataclasses.replace(result, status="not_converged", reasons=("it still rose",))
+    still = samples.with_worst_case(result, status="not_converged", reasons=("it still rose",))
     assert audit_document(still)["verdict"]["words"] == "unfair (shown)" == still.verdict()
     with pytest.raises(lw.UnfairError):
         still.raise_if_unfair()

@@ -41,9 +41,11 @@ def results(samples):
     nasty = samples.nasty_result()
     return {
         "unfair": nasty,
-        "undecided": replace(nasty, delta=100.0),
-        "not converged": replace(nasty, delta=100.0, status="not_converged", reasons=("a < b & c",)),
-        "no limit": replace(nasty, delta=None),
+        "undecided": samples.with_worst_case(nasty, delta=100.0),
+        "not converged": samples.with_worst_case(
+            nasty, delta=100.0, status="not_converged", reasons=("a < b & c",)
+        ),
+        "no limit": samples.with_worst_case(nasty, delta=None),
         "still": samples.still_result(),
     }
 
@@ -126,14 +128,17 @@ def test_the_card_holds_the_numbers_and_no_markup_of_the_table(documents, impact
     assert "do not say that a tool or its use complies" in page
 
 
-def test_csv_tables_are_readable_and_hold_no_formula(results, documents, impact):
+def test_csv_tables_are_readable_and_hold_no_formula(samples, results, documents, impact):
     people = results["unfair"].pure_map
     evil = replace(
         people, people=people.people.assign(**{"=1+1": "=cmd()"}), twins=people.twins.assign(**{"=1+1": "@x"})
     )
-    tables = csv_tables(replace(results["unfair"], pure_map=evil), documents["unfair"], impact)
+    tables = csv_tables(
+        samples.with_worst_case(results["unfair"], pure_map=evil), documents["unfair"], impact
+    )
     assert set(tables) == {
-        "numbers.csv", "curve.csv", "harm_by_value.csv", "twins_free.csv", "twins_budget.csv", "impact_ratios.csv",
+        "numbers.csv", "effects.csv", "curve.csv", "harm_by_value.csv", "twins_free.csv", "twins_budget.csv",
+        "impact_ratios.csv",
     }  # fmt: skip
     for text in tables.values():
         rows = list(csv.reader(io.StringIO(text)))

@@ -162,18 +162,24 @@ def test_same_result_same_bytes(samples):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"delta": None},
-        {"status": "not_converged", "reasons": ("<it> still rose",)},
+        {"worst_case": {"delta": None}},
+        {"worst_case": {"status": "not_converged", "reasons": ("<it> still rose",)}},
+        {"worst_case": None},
         {"assumptions": (), "timing": {}, "settings": {"versions": {"numpy": "2"}, "list": [], "none": None}},
     ],
 )
 def test_unusual_results_have_a_page(samples, changes):
-    result = dataclasses.replace(samples.nasty_result(), **changes)
+    result = samples.nasty_result()
+    if changes.get("worst_case"):
+        changes = {"worst_case": dataclasses.replace(result.worst_case, **changes["worst_case"])}
+    result = dataclasses.replace(result, **changes)
     assert "</html>" in render_html(audit_document(result))
 
 
 def test_a_model_that_changes_nothing_has_a_page(samples):
-    page = render_html(audit_document(samples.still_result()))
+    result = samples.still_result()
+    assert 'id="apart"' in render_html(audit_document(result))  # a metric was given
+    page = render_html(audit_document(dataclasses.replace(result, worst_case=None)))
     assert 'id="people"' not in page
     assert 'id="apart"' not in page
     assert 'class="loses none">0 lose<' in page

@@ -68,9 +68,7 @@ def test_brackets_in_data_are_no_markup(samples):
         people, twins, label=[0, 1], loss=[0.0, 0.0], twin_loss=[1.0, 1.0], decision=[0, 1],
         twin_decision=[1, 0], squared_distance=[0.0, 0.0],
     )  # fmt: skip
-    import dataclasses
-
-    result = dataclasses.replace(samples.nasty_result(), pure_map=unfair, reasons=("[i]why[/i]",))
+    result = samples.with_worst_case(samples.nasty_result(), pure_map=unfair, reasons=("[i]why[/i]",))
     text = printed(print_audit, result, full=True, width=200)
     assert "[bold]a[/bold]: [red]x[/red] → [/nothing]" in text
     assert "[i]why[/i]" in text

@@ -16,7 +16,7 @@ from likewise.auditing.auditor import audit_asked
 from likewise.auditing.partitions.engine import LocalEngine
 from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.preparation import AuditRequest, Questions
+from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 
@@ -60,7 +60,6 @@ def audit_german(german, model, engine, map_folder=None, **sizes):
         AuditRequest(model, metric, (search,), data.domain, eps=0.02),
         ParquetTable.find(folder, ("credit", "good")),
         None,
-        Questions(0.02, None, 0.01, 0.95),
         engine=engine,
         sizes=Sizes(**({"part": 250, "chunk": 130} | sizes)),
         map_folder=map_folder,
@@ -98,7 +97,6 @@ def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
         ),
         ParquetTable.find(tmp_path, "income"),
         None,
-        Questions(0.02, None, 0.01, 0.95),
     )
     # Bins as for a table too large to keep every step of.
     sizes = Sizes(part=8_192, exact=1_000)

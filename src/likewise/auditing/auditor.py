@@ -1,36 +1,40 @@
-"""The verb `audit`: is this model unfair to individuals, to whom, by how much, and how sure is that.
+"""The verb `audit`: does a model decide differently when only the sensitive columns change, for whom, and how sure is that.
 
-An audit of people in memory goes from the request to the problem and the searches (`preparation`), to what they find and
-to λ* (`rounds`), and to the result (`inference.conclusion`). Tables in Parquet files go through the same steps part by part
-(`partitions`).
+A model and a table are brought together (`python_case`, `case`), and the first question is answered by asking about
+everybody's counterparts (`first_answer`). If a metric, ε or a search is asked for, the auditor's problem of the paper
+follows: the problem and the searches (`preparation`), what they find and λ* (`rounds`), and the result
+(`inference.conclusion`). Tables in Parquet files go through the same steps part by part (`partitions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.inference.conclusion import Clock, conclude
-from likewise.auditing.inference.intervals import prices_around
+from likewise.auditing.case import Case, with_encoding
+from likewise.auditing.first_answer import Clock, answer_first_question
 from likewise.auditing.partitions.engine import Engine, LocalEngine
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.preparation import AuditRequest, Questions, prepare_people
-from likewise.auditing.progress import OnProgress
-from likewise.auditing.results.audit_result import AuditResult
-from likewise.auditing.rounds import corners, search_people, settle, steps_taken
-from likewise.auditing.search.choosing import read_searches
-from likewise.auditing.search.contract import Budget, Search
+from likewise.auditing.python_case import table_case
+from likewise.auditing.request import AuditRequest
+from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.core.errors import InputError
+from likewise.core.plain import plain_cell
+from likewise.core.text import option
+from likewise.counterfactuals.edits import edited_columns
+from likewise.data.case import check_varied
+from likewise.data.column import plain
+from likewise.data.missing_values import MissingCells
+from likewise.data.target import find_value
 
 if TYPE_CHECKING:
     from likewise.auditing.partitions.runner import Sizes
-
-# No search: the enumeration of the sensitive columns answers.
-QUESTION_ONE = "question one"
+    from likewise.auditing.results.unfair_map import UnfairMap
+    from likewise.auditing.rounds import OnProgress
 
 
 def audit(
@@ -45,13 +49,13 @@ def audit(
     eps: float | None = None,
     delta: float | None = None,
     limit: float | None = None,
-    search: Any = "auto",
+    search: Any = None,
     loss: Any = None,
     edits: Any = None,
     encoded: bool | None = None,
     missing: str = "auto",
     budget_seconds: float | None = None,
-    tau: float = 0.01,
+    tau: float | None = None,
     confidence: float = 0.95,
     random_state: int = 0,
     tolerance: float | None = None,
@@ -62,8 +66,8 @@ def audit(
     """Ask whether decisions change when only the sensitive columns change, and among people a little apart.
 
     With `sensitive_features` alone the first question is answered exactly, for any model and any table: missing cells,
-    words, codes, ids and dates are prepared as on the command line. A `metric` or an `eps` adds the auditor's problem of
-    the paper (equations 2–6).
+    words, codes, ids and dates are prepared as on the command line. A `metric`, an `eps`, a `delta`, a `tau`, `edits` or a
+    `search` adds the auditor's problem of the paper (equations 2–6): ``result.worst_case``.
 
     Parameters
     ----------
@@ -97,12 +101,12 @@ def audit(
     limit : float, optional
         The share of decisions that may change when only the sensitive columns do: ``result.raise_if_unfair()`` raises
         above it.
-    search : {"auto", "candidates", "gradient", "domain", "exact"}, Search, or list of them, default="auto"
+    search : {"auto", "candidates", "gradient", "domain", "exact"}, Search, or list of them, optional
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
         found by following the model's gradient. Domain: adds rows found by moving a person's columns over the whole
         domain, for any model; what is found for a person does not depend on the others. Exact: adds the worst case of
         linear models and proves it, and brackets that of tree ensembles and ReLU networks by branch and bound. At ε = 0
-        everybody at no distance is asked about where they can be listed, for any model. Auto:
+        everybody at no distance is asked about where they can be listed, for any model. Auto, the default:
         gradient where the model has gradients, else domain with everybody's own twins, and what can be proved, branch
         and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
         carries its own choices: ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
@@ -121,8 +125,8 @@ def audit(
         them, drop these people, make them a category, impute the median or the most frequent value.
     budget_seconds : float, optional
         How long to search. Where it is too short to bracket everybody, a random sample is, and bounds have a confidence.
-    tau : float, default=0.01
-        The test's null hypothesis: pure unfairness adds at most this to the mean loss.
+    tau : float, optional
+        The test's null hypothesis: pure unfairness adds at most this to the mean loss. By default 0.01.
     confidence : float, default=0.95
         Of intervals, the test and bounds that rest on a sample.
     random_state : int, default=0
@@ -170,46 +174,17 @@ def audit(
     >>> round(result.pure_gap, 3), result.pure_map.top(1)["changed"].item()
     (0.243, 'sex')
     """
-    if sensitive_features is not None:
-        from likewise.auditing.python_case import audit_table
-
-        return audit_table(
-            model,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            favourable=favourable,
-            metric=metric,
-            domain=domain,
-            eps=eps,
-            delta=delta,
-            limit=limit,
-            search=search,
-            loss=loss,
-            edits=edits,
-            encoded=encoded,
-            missing=missing,
-            budget=budget_seconds,
-            tau=tau,
-            confidence=confidence,
-            seed=random_state,
-            tolerance=tolerance,
-            engine=engine,
-            map_folder=map_folder,
-            progress=progress,
-        )
-    if metric is None or y is None:
-        absent = "metric" if metric is None else "y"
-        raise InputError(
-            f"audit: pass {absent!r}, or say which columns should not decide: sensitive_features=['sex']."
-        )
-    return audit_prepared(
-        model,
-        X,
-        y,
-        metric=metric,
+    more = (metric, eps, delta, tau, search, edits, map_folder)
+    columns = metric is None or (isinstance(metric, str) and metric == "columns")
+    if eps is None:
+        eps = 0.0 if columns and sensitive_features is not None else 0.1
+    if columns and eps == 0 and edits is None and search is None:
+        search = ()  # everybody at no distance is asked about anyway
+    asked = AuditRequest.of(
+        model=model,
+        metric="columns" if metric is None else metric,
         domain=domain,
-        eps=0.1 if eps is None else eps,
+        eps=eps,
         delta=delta,
         limit=limit,
         search=search,
@@ -217,111 +192,102 @@ def audit(
         edits=edits,
         encoded=encoded,
         budget_seconds=budget_seconds,
-        tau=tau,
+        tau=0.01 if tau is None else tau,
         confidence=confidence,
         random_state=random_state,
         tolerance=tolerance,
-        engine=engine,
-        map_folder=map_folder,
-        progress=progress,
+        worst_case=any(one is not None for one in more),
+    )
+    runs: dict[str, Any] = {"engine": engine, "map_folder": map_folder, "progress": progress}
+    if sensitive_features is None:
+        if metric is None or y is None:
+            absent = "metric" if metric is None else "y"
+            raise InputError(
+                f"audit: pass {absent!r}, or say which columns should not decide: sensitive_features=['sex']."
+            )
+        return audit_asked(asked, X, y, **runs)
+    case = table_case(asked, X, y, sensitive_features, favourable=favourable, missing=missing, engine=engine)
+    result = audit_case(case, **runs)
+    settings: dict[str, Any] = {"labelled": y is not None}
+    if favourable is not None:
+        settings["favourable"] = plain(favourable)
+    target = y if isinstance(X, (str, Path)) else getattr(y, "name", None)
+    if target is not None:
+        settings["target"] = str(target)
+    return replace(
+        result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | settings
     )
 
 
-def audit_prepared(
-    model: Any,
-    X: Any,
-    y: Any,
+def audit_case(
+    case: Case,
     *,
-    metric: Any,
-    eps: float,
-    domain: Any = None,
-    delta: float | None = None,
-    limit: float | None = None,
-    search: Any = "auto",
-    loss: Any = None,
-    edits: Any = None,
-    encoded: bool | None = None,
-    budget_seconds: float | None = None,
-    tau: float = 0.01,
-    confidence: float = 0.95,
-    random_state: int = 0,
-    tolerance: float | None = None,
+    progress: bool | OnProgress = False,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
-    progress: bool | OnProgress = False,
-    absent: Any = None,
-    labelled: bool = True,
 ) -> AuditResult:
-    """Audit people whose table needs no more preparation; parameters as in `audit`.
-
-    `absent` is a table of truth values: which sensitive cells were missing before they were filled for the model.
-    """
-    questions = Questions(eps, delta, tau, confidence, limit)
-    searches: tuple[Search, ...] = ()
-    required = False
-    if not (isinstance(search, str) and search == QUESTION_ONE):
-        searches, required = read_searches(search, timed=budget_seconds is not None, confidence=confidence)
-    budget = Budget(budget_seconds)
-    if budget_seconds is not None:
-        # People and numbers are put together after the search.
-        budget = replace(budget, seconds=budget_seconds - min(0.2 * budget_seconds, 0.5))
-    asked = AuditRequest(
-        model,
-        metric,
-        searches,
-        domain,
-        loss,
-        edits,
-        encoded,
-        eps,
-        required,
-        budget,
-        random_state,
-        tolerance,
-        absent,
-        labelled,
+    """Audit a model and people that were brought together; the result names rows and classes as the user does."""
+    matched, asked = case.matched, case.request
+    columns = matched.domain.columns_
+    single = {column.name for column in columns if len(column.categories) <= 1}
+    check_varied(case.people, [name for name in case.sensitive if name in single])
+    favourable = _favourable_class(case)  # an unknown one is said before the audit is run
+    free, edited = {column.name for column in columns if not column.immutable}, edited_columns(case.edits)
+    sensitive = [name for name in case.sensitive if name in free and name not in edited]
+    metric = case.metric if asked.worst_case else None
+    ready = replace(
+        asked,
+        model=matched.model,
+        metric=metric,
+        domain=matched.domain,
+        loss=None,
+        eps=metric.budget(asked.eps) if metric is not None and isinstance(asked.eps, Mapping) else asked.eps,
+        edits=[*sensitive, *case.edits],
+        tolerance=asked.tolerance if matched.model.loss.regression else None,
+        absent=None if case.streamed or case.told is None else case.told.isna(),
+        labelled=case.labelled,
     )
-    return audit_asked(asked, X, y, questions, engine=engine, map_folder=map_folder, progress=progress)
+    rows = case.frame if case.streamed else case.frame[list(matched.columns)]
+    result = audit_asked(ready, rows, case.y, engine=engine, map_folder=map_folder, progress=progress)
+    if favourable is not None:
+        result = replace(result, favourable=favourable, guessed=False)
+    result = replace(result, findings=with_encoding(matched, result.findings))
+    return _with_gaps(_with_places(result, case), case.gaps, asked.tolerance or 0.0)
 
 
 def audit_asked(
     asked: AuditRequest,
     X: Any,
     y: Any,
-    questions: Questions,
     *,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
     progress: bool | OnProgress = False,
     sizes: Sizes | None = None,
 ) -> AuditResult:
-    """Run an audit whose questions are sorted out; `audit` with the sizes of parts to choose."""
+    """Run an audit of people in memory, or of Parquet files in parts of chosen sizes."""
     if isinstance(X, (str, Path, ParquetTable)):
         from likewise.auditing.partitions.runner import audit_parquet
 
         table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
-        return audit_parquet(
-            asked,
-            table,
-            questions,
-            engine=engine,
-            map_folder=map_folder,
-            progress=progress is True,
-            sizes=sizes,
-        )
+        shown = progress is True
+        return audit_parquet(asked, table, engine=engine, map_folder=map_folder, progress=shown, sizes=sizes)
     if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
         raise InputError(
             "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's "
             "name as 'y'."
         )
-    return _audit_people(asked, X, y, questions, progress)
+    return _audit_people(asked, X, y, progress) if asked.worst_case else answer_first_question(asked, X, y)
 
 
-def _audit_people(
-    asked: AuditRequest, X: Any, y: Any, questions: Questions, progress: bool | OnProgress
-) -> AuditResult:
-    """Audit people in memory: prepare, search, solve the dual, settle what λ* means, conclude."""
-    clock, eps = Clock(), float(questions.eps)
+def _audit_people(asked: AuditRequest, X: Any, y: Any, progress: bool | OnProgress) -> AuditResult:
+    """The auditor's problem of people in memory: prepare, search, solve the dual, settle what λ* means, conclude."""
+    from likewise.auditing.inference.conclusion import conclude
+    from likewise.auditing.inference.intervals import prices_around
+    from likewise.auditing.preparation import prepare_people
+    from likewise.auditing.rounds import corners, search_people, settle, steps_taken
+
+    clock, eps = Clock(), asked.tolerated
     prepared = prepare_people(asked, X, y)
     clock.lap("prepare")
     searched = search_people(prepared, prepared.problem, progress=progress, breakable=True)
@@ -334,4 +300,76 @@ def _audit_people(
     clock.book("settle", settled.cpu)
     prices = [np.inf] if eps == 0 else [np.inf, lam]
     maps = [searched.support.unfair_map(corners(frontier, steps_taken(frontier, price))) for price in prices]
-    return conclude(prepared, found, settled, curve, (maps[0], maps[-1]), questions, clock)
+    return conclude(prepared, found, settled, curve, (maps[0], maps[-1]), asked, clock)
+
+
+# The result as the user's table has it.
+
+
+def _with_places(result: AuditResult, case: Case) -> AuditResult:
+    """Return a result whose people are where they are in the user's table."""
+    scope = case.scope
+    if scope is None or result.sensitive is None:
+        return result
+
+    def place(person: int) -> Any:
+        return plain_cell(case.places[person]) if case.places is not None else person + 1
+
+    people = tuple(replace(one, row=place(one.person)) for one in result.sensitive.people)
+    result = replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
+    if case.positions is None or result.worst_case is None:
+        return result
+    return replace(
+        result, worst_case=_mapped(result.worst_case, lambda one: _at_positions(one, case.positions))
+    )
+
+
+def _mapped(worst: WorstCase, change: Callable[[UnfairMap], UnfairMap]) -> WorstCase:
+    """Return a worst case with changed maps; one that is both is changed once."""
+    changed = change(worst.unfair_map)
+    pure = changed if worst.pure_map is worst.unfair_map else change(worst.pure_map)
+    return replace(worst, unfair_map=changed, pure_map=pure)
+
+
+def _at_positions(unfair: UnfairMap, positions: Any) -> UnfairMap:
+    """Return an unfair map whose people are numbered as the rows of the user's table."""
+    outcomes = unfair.outcomes
+    return replace(unfair, outcomes=outcomes.assign(person=positions[outcomes["person"].to_numpy()]))
+
+
+def _favourable_class(case: Case) -> Any:
+    """Return the class that the user calls favourable; None if nobody said, or the model predicts numbers."""
+    model = case.matched.model
+    if case.favourable is None or model.loss.regression:
+        return None
+    if model.known_classes is None:
+        # A function says how many classes it has when it is first asked.
+        case.matched.decide(case.people.head(1))
+    classes = [] if model.classes_ is None else model.classes_.tolist()
+    return plain_cell(find_value(classes, case.favourable, what=f"{option('favourable')}: the model"))
+
+
+def unbroken(result: AuditResult) -> AuditResult:
+    """Return a result; raise KeyboardInterrupt if Ctrl-C ended its search, since half an audit looks fairer than it is."""
+    if any(getattr(reason, "key", None) == "reason.broken_off" for reason in result.reasons):
+        raise KeyboardInterrupt
+    return result
+
+
+def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float) -> AuditResult:
+    """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
+    worst = result.worst_case
+    if worst is None or not (tolerance or (gaps is not None and (gaps.fills or gaps.held or gaps.words))):
+        return result
+    return replace(result, worst_case=_mapped(worst, lambda one: _map_with_gaps(one, gaps, tolerance)))
+
+
+def _map_with_gaps(unfair: UnfairMap, gaps: MissingCells | None, tolerance: float) -> UnfairMap:
+    from likewise.auditing.results.unfair_map import make_unfair_map
+
+    people, twins = unfair.people, unfair.twins
+    if gaps is not None:
+        people, twins = gaps.restored(people), gaps.restored(twins)
+    keys = ("label", "loss", "twin_loss", "decision", "twin_decision", "squared_distance", "person")
+    known: dict[str, Any] = {key: unfair.outcomes[key].to_numpy() for key in keys}
+    return make_unfair_map(people, twins, **known, total=unfair.total, tolerance=tolerance)

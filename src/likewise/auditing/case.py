@@ -5,8 +5,9 @@ Python, the command line, the server, the integrations and `improve` all use thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ import numpy as np
 
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.results.audit_result import AuditResult, Scope
+from likewise.auditing.request import AuditRequest
+from likewise.auditing.results.audit_result import Scope
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
@@ -50,14 +52,7 @@ from likewise.models.model_files import LoadedModel
 if TYPE_CHECKING:
     import pandas as pd
 
-    from likewise.auditing.partitions.engine import Engine
-    from likewise.auditing.progress import OnProgress
-    from likewise.auditing.results.unfair_map import UnfairMap
     from likewise.data.tabular import TabularDomain
-
-# A sensitive column with more values than this has no groups to compare.
-MAX_GROUPS = 20
-_SPOUSES = {"Husband", "Wife"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,23 +70,16 @@ class MatchedPeople:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Everything an audit needs, and what was asked of it."""
+    """A model and people that fit together, and what is asked of them."""
 
     matched: Matched
     # What is audited: a table, or Parquet files, which hold their labels themselves.
     frame: Any
+    # None if there are no labels, and no losses were asked for.
     y: Any
-    metric: FairMetric
     sensitive: Sequence[str]
+    request: AuditRequest
     edits: EditParts = ()
-    eps: float | Mapping[str, float] = 0.1
-    delta: float | None = None
-    limit: float | None = None
-    confidence: float = 0.95
-    search: Any = "auto"
-    seed: int = 0
-    budget: float | None = None
-    tolerance: float | None = None
     # People in memory: all, or a sample of the files.
     people: Any = None
     labels: Any = None
@@ -106,6 +94,24 @@ class Case:
     scope: Scope | None = None
     gaps: MissingCells | None = None
     notes: tuple[str, ...] = ()
+    # The people and the domain that a metric is learned on.
+    found: MatchedPeople | None = None
+    owner: str = "audit"
+
+    @cached_property
+    def metric(self) -> FairMetric:
+        """Who is comparable with whom; learned when it is first asked for."""
+        asked = self.request.metric
+        if isinstance(asked, FairMetric) or self.found is None:
+            ready: FairMetric = asked
+            return ready
+        people, domain = self.found.people, self.found.plain.domain
+        return build_metric(asked, people.filled, self.sensitive, domain, told=people.frame, owner=self.owner)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the people are in files that are read part by part."""
+        return isinstance(self.frame, ParquetTable)
 
 
 # Model and people.
@@ -345,41 +351,35 @@ def read_metric(path: Path | None) -> FairMetric | str | None:
 def prepare_case(
     loaded: LoadedModel,
     people: People,
+    request: AuditRequest,
     *,
     sensitive: Sequence[str],
-    metric: Any = None,
-    edits: EditParts = (),
     immutable: Sequence[str] = (),
     owner: str = "audit",
-    domain: TabularDomain | None = None,
     takes: str = "auto",
-    loss: Any = "auto",
     favourable: Any = None,
     missing: str = "auto",
     source: str | None = None,
-    **asked: Any,
 ) -> Case:
-    """Bring a model and people together; `asked` are the fields of `Case` that say what is asked."""
+    """Bring a model and people together; `request` has the edits as parts, and a loss or None."""
     check_varied(people.frame, [name for name in sensitive if people.frame[name].isna().all()])
+    edits: EditParts = request.edits or ()
     found = match_people(
         loaded,
         people,
         immutable=immutable,
         needed=(*sensitive, *immutable, *edited_columns(edits)),
-        metric=metric,
-        domain=domain,
+        metric=request.metric,
+        domain=request.domain,
         takes=takes,
-        loss=loss,
+        loss="auto" if request.loss is None else request.loss,
         favourable=favourable,
         missing=missing,
     )
-    if isinstance(metric, str) and metric == "columns":
+    if isinstance(request.metric, str) and request.metric == "columns":
         found = with_unused(found, sensitive)
-    fitted = build_metric(
-        metric, people.filled, sensitive, found.plain.domain, told=people.frame, owner=owner
-    )
     labels = people.labels
-    if labels is None:
+    if labels is None and request.worst_case:
         # Whether a decision changes does not depend on labels; losses are then those against the decisions.
         labels = found.matched.decide(found.frame)
     audited: Any = found.frame
@@ -390,8 +390,8 @@ def prepare_case(
         found.matched,
         audited,
         y,
-        fitted,
         tuple(sensitive),
+        request,
         edits,
         people=found.frame,
         labels=labels,
@@ -403,7 +403,8 @@ def prepare_case(
         scope=_scope(people, source),
         gaps=found.gaps,
         notes=(*found.notes, *_unused_notes(found, sensitive)),
-        **asked,
+        found=found,
+        owner=owner,
     )
 
 
@@ -462,54 +463,7 @@ def with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeople
     return replace(found, matched=wrapped, plain=wrapped, frame=frame)
 
 
-# The audit.
-
-
-def audit_case(
-    case: Case,
-    *,
-    progress: bool | OnProgress = False,
-    engine: Engine | None = None,
-    map_folder: str | Path | None = None,
-    **choices: Any,
-) -> AuditResult:
-    """Audit a case; `choices` are further parameters of `audit`."""
-    from likewise.auditing.auditor import audit_prepared
-
-    matched, metric = case.matched, case.metric
-    known = {column.name for column in matched.domain.columns_ if not column.immutable}
-    single = {column.name for column in matched.domain.columns_ if len(column.categories) <= 1}
-    streamed = isinstance(case.frame, ParquetTable)
-    check_varied(case.people, [name for name in case.sensitive if name in single])
-    edited = edited_columns(case.edits)
-    _favourable_class(case)  # an unknown one is said before the audit is run
-    result = audit_prepared(
-        matched.model,
-        case.frame if streamed else case.frame[list(matched.columns)],
-        case.y,
-        metric=metric,
-        domain=matched.domain,
-        eps=metric.budget(case.eps) if isinstance(case.eps, Mapping) else case.eps,
-        delta=case.delta,
-        limit=case.limit,
-        search=case.search,
-        edits=[*(name for name in case.sensitive if name in known and name not in edited), *case.edits],
-        budget_seconds=case.budget,
-        confidence=case.confidence,
-        random_state=case.seed,
-        tolerance=case.tolerance if matched.model.loss.regression else None,
-        engine=engine,
-        map_folder=map_folder,
-        progress=progress,
-        absent=None if streamed or case.told is None else case.told.isna(),
-        labelled=case.labelled,
-        **choices,
-    )
-    chosen = _favourable_class(case)
-    if chosen is not None:
-        result = replace(result, favourable=chosen, guessed=False)
-    result = replace(result, findings=with_encoding(matched, result.findings))
-    return _with_gaps(_with_places(result, case), case.gaps, case.tolerance or 0.0)
+# The result in the user's own terms.
 
 
 def with_encoding(matched: Matched, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -519,70 +473,3 @@ def with_encoding(matched: Matched, findings: tuple[Finding, ...]) -> tuple[Find
     # Which input is which column is then assumed too.
     rest = (finding for finding in findings if finding.kind != "unread")
     return (Finding("encoding", Message("gate.encoding")), *rest)
-
-
-def _with_places(result: AuditResult, case: Case) -> AuditResult:
-    """Return a result whose people are where they are in the user's table."""
-    scope = case.scope
-    if scope is None or result.sensitive is None:
-        return result
-
-    def place(person: int) -> Any:
-        return plain_cell(case.places[person]) if case.places is not None else person + 1
-
-    people = tuple(replace(one, row=place(one.person)) for one in result.sensitive.people)
-    result = replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
-    if case.positions is None:
-        return result
-    return replace(
-        result,
-        unfair_map=_at_positions(result.unfair_map, case.positions),
-        pure_map=_at_positions(result.pure_map, case.positions),
-    )
-
-
-def _at_positions(unfair: UnfairMap, positions: Any) -> UnfairMap:
-    """Return an unfair map whose people are numbered as the rows of the user's table."""
-    outcomes = unfair.outcomes
-    return replace(unfair, outcomes=outcomes.assign(person=positions[outcomes["person"].to_numpy()]))
-
-
-def _favourable_class(case: Case) -> Any:
-    """Return the class that the user calls favourable; None if nobody said, or the model predicts numbers."""
-    model = case.matched.model
-    if case.favourable is None or model.loss.regression:
-        return None
-    if model.known_classes is None:
-        # A function says how many classes it has when it is first asked.
-        case.matched.decide(case.people.head(1))
-    classes = [] if model.classes_ is None else model.classes_.tolist()
-    return plain_cell(find_value(classes, case.favourable, what=f"{option('favourable')}: the model"))
-
-
-def unbroken(result: AuditResult) -> AuditResult:
-    """Return a result; raise KeyboardInterrupt if Ctrl-C ended its search, since half an audit looks fairer than it is."""
-    if any(getattr(reason, "key", None) == "reason.broken_off" for reason in result.reasons):
-        raise KeyboardInterrupt
-    return result
-
-
-def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float) -> AuditResult:
-    """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
-    if not tolerance and (gaps is None or not (gaps.fills or gaps.held or gaps.words)):
-        return result
-    return replace(
-        result,
-        unfair_map=_map_with_gaps(result.unfair_map, gaps, tolerance),
-        pure_map=_map_with_gaps(result.pure_map, gaps, tolerance),
-    )
-
-
-def _map_with_gaps(unfair: UnfairMap, gaps: MissingCells | None, tolerance: float) -> UnfairMap:
-    from likewise.auditing.results.unfair_map import make_unfair_map
-
-    people, twins = unfair.people, unfair.twins
-    if gaps is not None:
-        people, twins = gaps.restored(people), gaps.restored(twins)
-    keys = ("label", "loss", "twin_loss", "decision", "twin_decision", "squared_distance", "person")
-    known: dict[str, Any] = {key: unfair.outcomes[key].to_numpy() for key in keys}
-    return make_unfair_map(people, twins, **known, total=unfair.total, tolerance=tolerance)

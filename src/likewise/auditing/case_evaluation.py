@@ -54,10 +54,10 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
             found = evaluate(
                 matched.decide,
                 frame,
-                np.asarray(case.labels),
+                np.asarray(matched.decide(frame) if case.labels is None else case.labels),
                 sensitive_features=list(asked),
                 studies=compared,
-                confidence=case.confidence,
+                confidence=case.request.confidence,
             )
         except LikewiseError as error:
             unknown.append(f"some measures are n/a: {error}")

@@ -2,92 +2,39 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from likewise._version import __version__
 from likewise.auditing.problem import AuditProblem
+from likewise.auditing.request import AuditRequest, settings_of
 from likewise.auditing.results.sensitive import sensitive_values
 from likewise.auditing.search.candidate_rows import plan_candidates
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.auditing.search.choosing import choose_searches, searches_words
 from likewise.auditing.search.contract import Budget, Search
-from likewise.core.checks import IntArray, check_number
-from likewise.core.errors import InputError, installed_versions
+from likewise.core.errors import InputError
 from likewise.core.frames import is_frame
 from likewise.core.messages import Message, Texts
-from likewise.core.randomness import numpy_generator
 from likewise.counterfactuals.edits import edited_columns
 from likewise.fair_metrics.neighbours import reach
 
 
-@dataclass(frozen=True)
-class Questions:
-    """What the user wants to know: ε, δ, the test's τ and the confidence, checked."""
-
-    eps: float
-    delta: float | None
-    tau: float
-    confidence: float
-    limit: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("eps", "tau") if self.delta is None else ("eps", "delta", "tau"):
-            check_number(getattr(self, name), owner="audit", name=name, low=0.0)
-        if self.limit is not None:
-            check_number(self.limit, owner="audit", name="limit", low=0.0, high=1.0)
-        ends: dict[str, Any] = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
-        check_number(self.confidence, owner="audit", name="confidence", **ends)
-
-
-@dataclass(frozen=True, eq=False)
-class AuditRequest:
-    """What the user passed to `audit`, as it came; `searches` as `read_searches` returns them."""
-
-    model: Any
-    metric: Any
-    searches: tuple[Search, ...]
-    domain: Any = None
-    loss: Any = None
-    edits: Any = None
-    encoded: bool | None = None
-    eps: float = 0.1
-    required: bool = False
-    budget: Budget = field(default_factory=Budget)
-    random_state: int = 0
-    tolerance: float | None = None
-    absent: Any = None
-    labelled: bool = True
-
-    def problem(self, X: Any, y: Any, domain: Any) -> AuditProblem:
-        """Build the problem of some people."""
-        made = AuditProblem.build(
-            self.model,
-            X,
-            y,
-            metric=self.metric,
-            domain=domain,
-            loss=self.loss,
-            edits=self.edits,
-            encoded=self.encoded,
-            random_state=self.random_state,
-            tolerance=self.tolerance,
-        )
-        return _that_fits(made)
-
-    def draw(self, size: int, n: int) -> IntArray:
-        """Draw `size` of n people without replacement; their numbers, rising."""
-        chosen = numpy_generator(self.random_state).choice(n, size=min(size, n), replace=False)
-        return np.sort(chosen).astype(np.int64)
-
-    def pool(self, searches: Sequence[Search], n: int) -> IntArray:
-        """Numbers of the people who are everybody's candidates, rising; none if no search wants some."""
-        size = max((search.pool_size for search in searches), default=0)
-        return self.draw(size, n) if size else np.zeros(0, dtype=np.int64)
+def problem_of(asked: AuditRequest, X: Any, y: Any, domain: Any) -> AuditProblem:
+    """Build the problem of some people."""
+    made = AuditProblem.build(
+        asked.model,
+        X,
+        y,
+        metric=asked.metric,
+        domain=domain,
+        loss=asked.loss,
+        edits=asked.edits,
+        encoded=asked.encoded,
+        random_state=asked.random_state,
+        tolerance=asked.tolerance,
+    )
+    return _that_fits(made)
 
 
 def _that_fits(problem: AuditProblem) -> AuditProblem:
@@ -122,13 +69,13 @@ class Prepared:
 
 def prepare_people(asked: AuditRequest, X: Any, y: Any) -> Prepared:
     """Prepare the audit of people in memory."""
-    problem = asked.problem(X, y, asked.domain).with_known(absent=asked.absent, labelled=asked.labelled)
+    problem = problem_of(asked, X, y, asked.domain).with_known(absent=asked.absent, labelled=asked.labelled)
     searches, left_out = choose_searches(
         asked.searches,
         problem,
         required=asked.required,
         in_parts=False,
-        eps=asked.eps,
+        eps=asked.tolerated,
         budget=asked.budget,
     )
     pool = asked.pool(searches, problem.n)
@@ -150,7 +97,7 @@ def prepare(
         plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
         problem = problem.with_known(edits=plan.settled_edits(problem.edits))
     ready = tuple(search.prepare(problem) for search in searches)
-    settled = any(search.settles(asked.eps) for search in ready)
+    settled = any(search.settles(asked.tolerated) for search in ready)
     listed: tuple[str, ...] = ()
     if not ready and problem.values is not None and problem.values.exact:
         # Question 1 alone: every combination of sensitive values is asked about.
@@ -159,7 +106,7 @@ def prepare(
     return Prepared(
         problem=problem,
         searches=ready,
-        eps=float(asked.eps),
+        eps=asked.tolerated,
         budget=asked.budget,
         exchanges=not ready
         or any(isinstance(search, CandidateSearch) and search.edits is None for search in searches),
@@ -182,18 +129,10 @@ def _loss_words(name: str) -> str:
 
 
 def _settings(asked: AuditRequest, problem: AuditProblem) -> dict[str, Any]:
-    """Plain values that say how an audit was made."""
-    libraries = ("numpy", "scikit-learn", "torch", "pandas")
+    """The same of an audit with a metric."""
     place = problem.coordinates
-    found: dict[str, Any] = {
-        "version": __version__,
-        "versions": {"python": platform.python_version()} | installed_versions(libraries),
-        "metric": repr(getattr(asked.metric, "metric_", asked.metric)),
-        "loss": place.model.loss.name,
-        "model": place.model.adapter,
-        "sensitive": [str(name) for name in edited_columns(problem.sensitive_edits)],
-        "seed": asked.random_state,
-    }
+    metric = repr(getattr(asked.metric, "metric_", asked.metric))
+    found = settings_of(asked, problem) | {"metric": metric, "tau": asked.tau}
     if place.encoding is not None and place.metric.feature_map is None:
-        found["reach"] = reach(place.metric, float(asked.eps), place.encoding.columns)
+        found["reach"] = reach(place.metric, asked.tolerated, place.encoding.columns)
     return found | ({} if problem.pool is None else {"pool_rows": len(problem.pool)})

@@ -1,4 +1,4 @@
-"""A model and a table of Python, prepared and audited as the command line does with files."""
+"""A model and a table of Python, prepared as the command line does with files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.auditor import QUESTION_ONE
-from likewise.auditing.case import audit_case, prepare_case, table_request
+from likewise.auditing.case import Case, prepare_case, table_request
+from likewise.auditing.request import AuditRequest
 from likewise.auditing.sources import open_people
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas
 from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
 from likewise.data.case import TableRequest, choose_columns, take_people
-from likewise.data.column import plain
 from likewise.data.opening import TableChoices
 from likewise.models.matching import adapter_of, frame_question
 from likewise.models.model import Model
@@ -26,8 +25,6 @@ from likewise.models.model_files import LoadedModel
 
 if TYPE_CHECKING:
     from likewise.auditing.partitions.engine import Engine
-    from likewise.auditing.progress import OnProgress
-    from likewise.auditing.results.audit_result import AuditResult
 
 
 def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None) -> LoadedModel:
@@ -44,96 +41,56 @@ def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None
     return LoadedModel(model, "import path")
 
 
-def audit_table(
-    model: Any,
+def table_case(
+    asked: AuditRequest,
     X: Any,
     y: Any,
-    *,
     sensitive_features: Sequence[str],
+    *,
     favourable: Any = None,
-    metric: Any = None,
-    domain: Any = None,
-    eps: float | None = None,
-    search: Any = "auto",
-    loss: Any = None,
-    edits: Any = None,
-    encoded: bool | None = None,
     missing: str = "auto",
     engine: Engine | None = None,
-    map_folder: str | Path | None = None,
-    progress: bool | OnProgress = False,
-    tau: float = 0.01,
-    **asked: Any,
-) -> AuditResult:
-    """Audit a table whose sensitive columns are named: what `audit` does if `sensitive_features` is given.
-
-    `asked` are further fields of `Case`.
-    """
+) -> Case:
+    """Bring a model and a table of Python together, whose sensitive columns are named."""
     owner = "audit"
     if isinstance(sensitive_features, str) or not len(sensitive_features):
         raise bad_parameter(
             owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
         )
-    if y is None and asked.get("delta") is not None:
+    if y is None and asked.delta is not None:
         raise InputError(
             "audit: 'delta' limits what is added to the mean loss, which needs labels. Pass 'y'."
         )
-    if encoded or declared_encoded(X):
+    if asked.encoded or declared_encoded(X):
         raise InputError(
             "audit: 'sensitive_features' names columns of a table in original units, and 'X' is encoded. Pass the table."
         )
     names = tuple(dict.fromkeys(sensitive_features))
-    metric = "columns" if metric is None else metric
-    columns_alone = isinstance(metric, str) and metric == "columns"
-    if eps is None:
-        eps = 0.0 if columns_alone else 0.1
-    if columns_alone and eps == 0 and edits is None and isinstance(search, str) and search == "auto":
-        search = QUESTION_ONE
     # Sensitive columns are exchanged anyway.
     parts = tuple(
         part
-        for part in (() if edits is None else read_edits(edits, owner=owner))
+        for part in (() if asked.edits is None else read_edits(asked.edits, owner=owner))
         if not (isinstance(part, Edit) and part == Edit(part.column) and part.column in names)
     )
     needed = (*names, *edited_columns(parts))
     choices: dict[str, Any] = {"choices": TableChoices(missing=missing), "keeps_missing": True}
     if isinstance(X, (str, Path)):
-        target = y
-        loaded = loaded_model(model, loss=loss)
-        people = open_people(Path(X), table_request(loaded, metric, needed, target=y, **choices), engine)
+        loaded = loaded_model(asked.model, loss=asked.loss)
+        request = table_request(loaded, asked.metric, needed, target=y, **choices)
+        people = open_people(Path(X), request, engine)
     else:
         frame = named_table(X, owner)
         check_columns(frame, needed, owner=owner, name="X")
-        target = getattr(y, "name", None)
         if y is not None:
             _check_order(frame, y)
             y = check_labels(y, owner=owner, min_classes=1)
             check_same_length(owner, X=frame, y=y)
-        loaded = loaded_model(model, frame, loss)
-        request = table_request(loaded, metric, needed, target="y", **choices)
+        loaded = loaded_model(asked.model, frame, asked.loss)
+        request = table_request(loaded, asked.metric, needed, target="y", **choices)
         request = replace(request, used=request.used or _used_by(loaded, frame, request))
         people = take_people(frame, y, request, name="X")
-    case = prepare_case(
-        loaded,
-        people,
-        sensitive=names,
-        metric=metric,
-        edits=parts,
-        domain=domain,
-        loss="auto" if loss is None else loss,
-        favourable=favourable,
-        missing=missing,
-        eps=eps,
-        search=search,
-        **asked,
-    )
-    result = audit_case(case, engine=engine, map_folder=map_folder, progress=progress, tau=tau)
-    more: dict[str, Any] = {"labelled": y is not None} | (
-        {} if favourable is None else {"favourable": plain(favourable)}
-    )
-    if target is not None:
-        more["target"] = str(target)
-    return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
+    ready = replace(asked, edits=parts)
+    return prepare_case(loaded, people, ready, sensitive=names, favourable=favourable, missing=missing)
 
 
 def _check_order(frame: pd.DataFrame, y: Any) -> None:

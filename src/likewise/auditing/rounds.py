@@ -6,27 +6,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from likewise.auditing.bounds.enumeration import free_values
 from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps
 from likewise.auditing.dual.frontier import Floats, Frontier, steps_of
 from likewise.auditing.dual.moments import Moments
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import frontier_gains
+from likewise.auditing.people import tabular
 from likewise.auditing.preparation import Prepared
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.progress import OnProgress, search_bar
 from likewise.auditing.results.effects import SensitiveSums
-from likewise.auditing.results.sensitive import Enumeration, enumerate_sensitive, question_one_bounds
+from likewise.auditing.results.sensitive import BATCH, Enumeration, enumerate_sensitive
 from likewise.auditing.search.choosing import search_words
 from likewise.auditing.search.contract import Budget, Found, Status
 from likewise.core.checks import IntArray
 from likewise.core.messages import Message
+from likewise.core.progress import progress_bar
 
 _WORSE = ("converged", "not_converged", "failed")
 _MOST_REASONS = 5
@@ -109,6 +112,38 @@ class SettledSums:
     cpu: float
 
 
+# ---- how far the searches are: on standard error with the time left, or for a function that looks on -------------
+
+# (name of a search, share of it that is done or None where that is not known yet) -> nothing; raising KeyboardInterrupt
+# ends the search as Ctrl-C does.
+OnProgress: TypeAlias = Callable[[str, float | None], None]
+# (name of a search, budget) -> the same budget, which now shows what it is told.
+Watched: TypeAlias = Callable[[str, Budget], Budget]
+
+
+@contextmanager
+def search_bar(*, show: bool | OnProgress) -> Iterator[Watched]:
+    """Give a function that has a search's progress shown; it changes nothing when `show` is False."""
+    if callable(show):
+        yield lambda name, budget: _heard(show, name, budget)
+        return
+    if not show:
+        yield lambda name, budget: budget
+        return
+    with progress_bar() as bar:
+
+        def watched(name: str, budget: Budget) -> Budget:
+            bar.start(name)  # until a search reports its share, its bar only moves
+            return replace(budget, watch=lambda share: bar.update(share, total=1.0))
+
+        yield watched
+
+
+def _heard(on_progress: OnProgress, name: str, budget: Budget) -> Budget:
+    on_progress(name, None)
+    return replace(budget, watch=lambda share: on_progress(name, share))
+
+
 # ---- search ----------------------------------------------------------------------------------------------
 
 
@@ -156,12 +191,12 @@ def search_people(
     support, ending = Support.start(problem), Ending()
     cpu: dict[str, float] = {}
     begin = time.process_time()
-    twins = enumerate_sensitive(problem)
+    twins = enumerate_sensitive(problem, losses=True)
     if twins is not None and prepared.exchanges:
         # The candidates give a number only a few values, and should not know of less than these twins do.
-        support = twins.added_to(support)
+        support = _with_counterparts(support, twins)
     if not prepared.searches:
-        ending = ending.with_bounds(question_one_bounds(problem, twins, support))
+        ending = ending.with_bounds(_enumeration_bounds(problem, twins, support))
     spent = time.process_time() - begin
     budget, last = prepared.budget, len(prepared.searches) - 1
     if budget.seconds is not None:
@@ -217,3 +252,69 @@ def settle(
         worst=Worst.of(harm, first + np.arange(frontier.n_rows), taken, top=top),
         cpu=time.process_time() - start,
     )
+
+
+# ---- counterparts that differ in the sensitive columns alone, as rows of a worst case -------------------------
+
+
+def _with_counterparts(support: Support, found: Enumeration) -> Support:
+    """Return a support with the counterparts that were asked about, each at its fair distance."""
+    problem, count = support.problem, len(found.combinations)
+    assert found.worst is not None
+    assert found.worst_at is not None
+    # The metric and the domain have missing cells stay missing.
+    whole = ~np.any([one.lacking & (one.own < 0) for one in found.attributes], axis=0)
+    flips = found.flips if problem.decides else np.zeros((problem.n, count), dtype=bool)
+    kept = flips.copy()
+    worse = np.flatnonzero(found.worst > problem.base_loss)
+    kept[worse, found.worst_at[worse]] = True
+    person, which = np.nonzero(kept & whole[:, None])
+    if not len(person):
+        return support
+    number, distance = person * count + which, np.zeros(len(person))
+    loss = np.empty(len(person))
+    for start in range(0, 0 if _free_alone(problem, found) else len(person), BATCH):
+        at = slice(start, start + BATCH)
+        table = found.take(number[at])
+        distance[at] = problem.squared_distance(problem.coordinates.encoded(table), person[at])
+    top = which == found.worst_at[person]
+    loss[top] = found.worst[person[top]]
+    # Another counterpart than the worst is kept for its decision alone.
+    loss[~top] = problem.base_loss[person[~top]]
+    frontier = Frontier.from_points(
+        base_loss=problem.base_loss, row=person, squared_distance=distance, loss=loss, candidate=number
+    )
+    free = np.zeros(problem.n, dtype=bool)
+    free[person[flips[person, which] & (distance == 0)]] = True
+    return support.with_source(found, frontier, free)
+
+
+def _enumeration_bounds(
+    problem: AuditProblem, found: Enumeration | None, support: Support
+) -> tuple[Bound, ...]:
+    """Return what nothing at no distance exceeds if the sensitive columns alone are free and all their values were tried."""
+    if found is None or not found.exact or not _free_alone(problem, found):
+        return ()
+    value, base = float(support.frontier.worst_at_no_distance().mean()), float(problem.base_loss.mean())
+    method = Message("method.enumeration", columns=list(found.columns))
+    shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": method}
+    bound = Bound(value=value, gap=value - base, lambda_=float("inf"), **shared)
+    if not problem.decides:
+        return (bound,)
+    share = float(support.changed.mean())
+    return bound, Bound(value=share, gap=share, measure="decisions", **shared)
+
+
+def _free_alone(problem: AuditProblem, found: Enumeration) -> bool:
+    """Whether the metric makes the sensitive columns free, all their values, and nothing else."""
+    place = problem.coordinates
+    known = tabular(place.domain)
+    if known is None or place.metric.feature_map is not None:
+        return False
+    free = free_values(tuple(known.columns_), place.metric)
+    names = {known.columns_[i].name for i in free}
+    whole = all(
+        values is None or not known.columns_[i].categories or len(values) == len(known.columns_[i].categories)
+        for i, values in free.items()
+    )
+    return whole and names == set(found.columns)

@@ -113,7 +113,7 @@ def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name:
         sensitive_features=case.sensitive,
         results={name: result},
         places=case.places,
-        seed=case.seed,
+        seed=case.request.random_state,
     )
 
 
@@ -225,11 +225,11 @@ def twins_of_case(
                     people[list(case.matched.columns)],
                     name,
                     questions=asked,
-                    consequences=Consequences(**given, random_state=case.seed),
+                    consequences=Consequences(**given, random_state=case.request.random_state),
                     matched=MatchedTwins(name, metric=case.metric),
                     tolerance=choices.tolerance if regression else None,
-                    confidence=case.confidence,
-                    random_state=case.seed,
+                    confidence=case.request.confidence,
+                    random_state=case.request.random_state,
                 )
             )
         except LikewiseError as error:
@@ -275,9 +275,15 @@ class AuditChoices:
 
     @property
     def question_one(self) -> bool:
-        """Whether nothing is asked but what changes when only the sensitive columns do."""
+        """Whether counterparts by the sensitive columns alone are all there is to look for."""
         alone = self.metric is None or str(self.metric) == "columns"
         return alone and not self.edit and self.search == "auto" and parse_budget(self.eps or "0") == 0.0
+
+    @property
+    def asks_worst_case(self) -> bool:
+        """Whether more is asked than what changes when only the sensitive columns do."""
+        asked = (self.metric, self.eps, self.delta)
+        return not self.question_one or any(one is not None for one in asked)
 
     @property
     def consequences(self) -> dict[str, Any]:
@@ -405,7 +411,7 @@ def run_audit(
     explore: bool = False,
 ) -> Audited:
     """Read a table, audit a model and evaluate it: what `likewise audit` and `likewise replay` do."""
-    from likewise.auditing.case import audit_case
+    from likewise.auditing.auditor import audit_case
     from likewise.auditing.case_evaluation import diagnose_metric, evaluate_case
 
     with progress.stage(f"Reading {table.name}"):
@@ -421,7 +427,7 @@ def run_audit(
     with progress.stage("Evaluating"):
         evaluation, unknown = evaluate_case(case)
         asked = case.sensitive if diagnose else ()
-        found, hidden = diagnose_metric(case.metric, people, asked, choices.seed)
+        found, hidden = diagnose_metric(case.metric, people, asked, choices.seed) if asked else ([], ())
         for why in (*unknown, *hidden):
             progress.note(why)
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
@@ -459,9 +465,9 @@ def make_case(
     loaded: LoadedModel, table: Path | MemoryFile, choices: AuditChoices, engine: Engine | None = None
 ) -> Case:
     """Bring a model and a table together."""
-    from likewise.auditing.auditor import QUESTION_ONE
     from likewise.auditing.case import prepare_case, read_metric, table_request
     from likewise.auditing.case_evaluation import as_edits
+    from likewise.auditing.request import AuditRequest
     from likewise.auditing.sources import open_people
 
     words = parse_edits(choices.edit)
@@ -478,26 +484,30 @@ def make_case(
         keeps_missing=True,
     )
     people = open_people(table, asked, engine)
-    return prepare_case(
-        loaded,
-        people,
-        sensitive=choices.sensitive,
+    request = AuditRequest.of(
         metric=metric,
         edits=as_edits(people.frame, words),
-        immutable=choices.immutable,
-        takes=choices.model_takes,
         loss=choices.loss,
-        favourable=choices.favourable,
-        missing=choices.reading.policy,
         eps=parse_budget(choices.eps or ("0" if metric == "columns" else f"{EPS}")),
         delta=choices.delta,
         limit=choices.limit,
         confidence=choices.confidence,
-        search=QUESTION_ONE if choices.question_one else choices.search,
-        source=table.name,
-        seed=choices.seed,
-        budget=choices.budget_seconds,
+        search=() if choices.question_one else choices.search,
+        random_state=choices.seed,
+        budget_seconds=choices.budget_seconds,
         tolerance=choices.tolerance or None,
+        worst_case=choices.asks_worst_case,
+    )
+    return prepare_case(
+        loaded,
+        people,
+        request,
+        sensitive=choices.sensitive,
+        immutable=choices.immutable,
+        takes=choices.model_takes,
+        favourable=choices.favourable,
+        missing=choices.reading.policy,
+        source=table.name,
     )
 
 

@@ -160,22 +160,27 @@ def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress:
 
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
-    from likewise.auditing.case import Case, audit_case, unbroken
+    from likewise.auditing.auditor import audit_case, unbroken
+    from likewise.auditing.case import Case
     from likewise.auditing.case_evaluation import evaluate_case
+    from likewise.auditing.request import AuditRequest
 
     people, given = setting.test, setting.given
     with progress.stage(f"Auditing {name}"):
+        asked = AuditRequest.of(
+            metric=setting.metric,
+            eps=parse_budget(given["eps"]),
+            confidence=given["confidence"],
+            search=setting.search,
+            random_state=given["seed"],
+        )
         case = Case(
             matched,
             people.frame,
             people.labels,
-            setting.metric,
             given["sensitive"],
+            asked,
             setting.edits,
-            parse_budget(given["eps"]),
-            confidence=given["confidence"],
-            search=setting.search,
-            seed=given["seed"],
             people=people.frame,
             labels=people.labels,
         )

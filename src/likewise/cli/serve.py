@@ -16,7 +16,7 @@ from likewise.core.progress import Progress, was_interrupted
 from likewise.core.text import printable
 
 if TYPE_CHECKING:
-    from likewise.auditing.progress import OnProgress
+    from likewise.auditing.rounds import OnProgress
     from likewise.data.opening import MemoryFile
     from likewise.models.model_files import LoadedModel
     from likewise.serving.audits import Audited, Question
@@ -73,7 +73,7 @@ def command(
         require(module, extra="serve", why="Serving a model")
     choices = AuditChoices(target=target or "", tolerance=0.0, **given)
     _check(choices, table, uploads)
-    from likewise.auditing.case import unbroken
+    from likewise.auditing.auditor import unbroken
     from likewise.serving import Application, Limits
     from likewise.serving.audits import one_caller
     from likewise.serving.server import run_server
@@ -176,7 +176,7 @@ class CommandAuditor:
 
 
 class HeardProgress(Progress):
-    """Stages of an audit for a function that looks on; see `likewise.auditing.progress.OnProgress`."""
+    """Stages of an audit for a function that looks on; see `likewise.auditing.rounds.OnProgress`."""
 
     def __init__(self, on_progress: OnProgress) -> None:
         super().__init__(quiet=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         LikewiseError as LikewiseError,
         MissingExtraError as MissingExtraError,
         ModelError as ModelError,
+        NotAskedError as NotAskedError,
         NotConvergedError as NotConvergedError,
         UnfairError as UnfairError,
     )

@@ -78,6 +78,16 @@ class NotConvergedError(LikewiseError, RuntimeError):
     """
 
 
+class NotAskedError(LikewiseError, AttributeError):
+    """A value of a result was read that the call did not ask for; the message says how to ask.
+
+    Examples
+    --------
+    >>> issubclass(NotAskedError, AttributeError)
+    True
+    """
+
+
 class UnfairError(LikewiseError):
     """A model did not pass the audit at the asked level.
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from likewise._version import __version__
-from likewise.auditing.progress import OnProgress
+from likewise.auditing.rounds import OnProgress
 from likewise.core.checks import BoolArray, FloatArray, check_number
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.files import atomic_path

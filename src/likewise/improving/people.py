@@ -14,8 +14,9 @@ import pandas as pd
 from likewise.auditing.case import build_metric, table_request
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
-from likewise.auditing.preparation import AuditRequest, prepare_people
+from likewise.auditing.preparation import prepare_people
 from likewise.auditing.python_case import loaded_model
+from likewise.auditing.request import AuditRequest
 from likewise.auditing.rounds import search_people
 from likewise.auditing.search.choosing import read_searches
 from likewise.core.checks import FloatArray, check_integer, check_labels, check_number, check_same_length

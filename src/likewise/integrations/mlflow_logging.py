@@ -130,16 +130,17 @@ def impact_ratio_metric(
 
 def _metrics(document: dict[str, Any], prefix: str, impact: Sequence[ImpactTable]) -> dict[str, float]:
     numbers, only = document["numbers"], document["numbers"]["sensitive_only"]
-    found = {
-        "gap": numbers["gap"]["value"],
-        "pure_gap": numbers["pure_gap"]["value"],
-        "changed_decisions": (numbers["changed"] or {}).get("share", numbers["changed_decisions"]),
-        "base_loss": numbers["base_loss"],
-        "worst_loss": numbers["worst_loss"],
-        "p_value": document["test"]["p_value"],
-    }
+    found = {"changed_decisions": (numbers["changed"] or {}).get("share", numbers.get("changed_decisions"))}
+    if "gap" in numbers:
+        found |= {
+            "gap": numbers["gap"]["value"],
+            "pure_gap": numbers["pure_gap"]["value"],
+            "base_loss": numbers["base_loss"],
+            "worst_loss": numbers["worst_loss"],
+            "p_value": document["test"]["p_value"],
+        }
     if only is not None:
-        found["sensitive_only.gap"] = only["gap"]["value"]
+        found["sensitive_only.gap"] = None if only["gap"] is None else only["gap"]["value"]
         found["sensitive_only.changed_decisions"] = (only["changed_decisions"] or {}).get("value")
     if document["evaluation"] is not None:
         found |= {one["name"]: one["value"] for one in document["evaluation"]["measures"]}

@@ -49,8 +49,10 @@ def assert_fair(request: pytest.FixtureRequest) -> Any:
         from likewise.integrations.assertion import assert_fair as audit_and_assert
 
         result = audit_and_assert(model, X, y, **{**chosen, **choices})
-        changed = None if result.changed is None else result.changed.share
-        for name, value in {"changed": changed, "gap": result.gap, "pure_gap": result.pure_gap}.items():
+        told = {"changed": None if result.changed is None else result.changed.share}
+        if result.worst_case is not None:
+            told |= {"gap": result.gap, "pure_gap": result.pure_gap}
+        for name, value in told.items():
             request.node.user_properties.append((f"likewise.{name}", value))
         return result
 

@@ -11,7 +11,7 @@ import numpy as np
 from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import Bound, Estimate
 from likewise.auditing.inference.verdict import gap_words
-from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.auditing.results.files import KIND, SCHEMA_VERSION, result_values
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
@@ -224,15 +224,16 @@ def audit_document(
         )
     max_people = int(check_number(max_people, owner="audit_document", name="max_people", low=1))
     verdict, summary = result.headline, summary_document(result, labels)
-    maps = [("free", 0.0, result.pure_map)]
-    if result.eps > 0:
-        maps.append(("budget", result.eps, result.unfair_map))
+    worst = result.worst_case
+    maps = [] if worst is None else [("free", 0.0, worst.pure_map)]
+    if worst is not None and worst.eps > 0:
+        maps.append(("budget", worst.eps, worst.unfair_map))
     document: dict[str, Any] = {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
         "summary": {**summary, "people": summary["people"][:max_people]},
         "asked": {
-            "metric": asks_metric(result),
+            "metric": worst is not None,
             "delta": result.delta is not None,
             "limit": result.limit is not None,
         },
@@ -248,19 +249,14 @@ def audit_document(
         },
         "findings": findings_document(result.findings),
         "numbers": numbers_document(result),
-        "test": _test(result),
-        "certificate": {
-            "estimate": _claim(result.certificate.estimate),
-            "bound": _claim(result.certificate.bound),
-            "population_bound": _claim(result.population_bound),
-            "brackets": [plain_fields(bracket) for bracket in result.brackets],
-        },
+        "test": None if worst is None else _test(worst),
+        "certificate": None if worst is None else _certificate(worst),
         "assumptions": list(result.assumptions),
         "maps": [
             map_document(found, id=id, eps=eps, max_people=max_people, labels=labels)
             for id, eps, found in maps
         ],
-        "curve": _curve(result.curve, result.eps, result.delta),
+        "curve": None if worst is None else _curve(worst.curve, worst.eps, worst.delta),
         "evaluation": None if evaluation is None else evaluation_document(evaluation, labels=labels),
         "diagnoses": [diagnosis_document(diagnosis) for diagnosis in diagnoses],
         "computed": {
@@ -276,15 +272,6 @@ def audit_document(
         document["twins"] = [twins_document(study) for study in twins]
     document["said"] = collect_messages(document)
     return document | ({"result": result_values(result)} if complete else {})
-
-
-def asks_metric(result: AuditResult) -> bool:
-    """Whether the result says more than what changes with the sensitive columns alone: a metric or a tolerance was given."""
-    changed = result.changed
-    same = result.flipped is None or (
-        changed is not None and round(result.flipped * result.n) == changed.count
-    )
-    return result.sensitive is None or result.eps > 0 or result.delta is not None or not same
 
 
 def document_of(result: AuditResult | Comparison, **parts: Any) -> dict[str, Any]:
@@ -327,20 +314,26 @@ def json_schema(kind: str = "audit") -> dict[str, Any]:
 
 
 def numbers_document(result: AuditResult) -> dict[str, Any]:
-    """Return the numbers of an audit as plain values."""
-    low, high = result.test.interval
-    return {
+    """Return the numbers of an audit as plain values; those of the worst case if it was asked for."""
+    found: dict[str, Any] = {
         "people": result.n,
-        "eps": plain_number(result.eps),
-        "base_loss": plain_number(result.base_loss),
-        "worst_loss": plain_number(result.value),
-        "pure_gap": _estimate(result.pure_gap, low, high, result.test.confidence),
-        "gap": _estimate(result.gap, result.interval.low, result.interval.high, result.interval.confidence),
         "sensitive_only": _sensitive_only(result),
         "changed": changed_document(result),
-        "changed_decisions": plain_number(result.flipped),
-        "lambda": plain_number(result.lambda_),
-        "transport": plain_number(result.transport),
+    }
+    worst = result.worst_case
+    if worst is None:
+        return found
+    low, high = worst.test.interval
+    ends = worst.interval
+    return found | {
+        "eps": plain_number(worst.eps),
+        "base_loss": plain_number(worst.base_loss),
+        "worst_loss": plain_number(worst.value),
+        "pure_gap": _estimate(worst.pure_gap, low, high, worst.test.confidence),
+        "gap": _estimate(result.gap, ends.low, ends.high, ends.confidence),
+        "changed_decisions": plain_number(worst.flipped),
+        "lambda": plain_number(worst.lambda_),
+        "transport": plain_number(worst.transport),
     }
 
 
@@ -355,7 +348,10 @@ def number_rows(numbers: Mapping[str, Any]) -> list[list[str]]:
             what = "decided differently" if apart is None else f"predicted more than {apart:g} apart"
             value = f"{'' if only['exact'] else 'at least '}{share['value']:.1%}"
             rows.append([f"{start}: {what}", value, f"{share['low']:.1%} to {share['high']:.1%}"])
-        rows.append(_row(f"{start}: added to the mean loss", only["gap"]))
+        if only["gap"] is not None:
+            rows.append(_row(f"{start}: added to the mean loss", only["gap"]))
+    if "gap" not in numbers:
+        return rows
     rows.append(_row("zero-distance gap (ε = 0)", numbers["pure_gap"]))
     if numbers["eps"]:
         rows.append(_row(f"gap at ε = {numbers['eps']:g}", numbers["gap"]))
@@ -380,7 +376,9 @@ def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
         "changed_decisions": changed,
         "exact": found.exact,
         "tolerance": plain_number(found.tolerance),
-        "gap": _estimate(found.gap, *found.gap_interval, confidence),
+        "gap": None
+        if found.gap is None or found.gap_interval is None
+        else _estimate(found.gap, *found.gap_interval, confidence),
         "groups": _groups(result),
     }
 
@@ -411,11 +409,20 @@ def _estimate(value: float, low: float, high: float, confidence: float) -> dict[
     }
 
 
-def _test(result: AuditResult) -> dict[str, Any]:
-    values = plain_fields(result.test, n="people")
+def _test(worst: WorstCase) -> dict[str, Any]:
+    values = plain_fields(worst.test, n="people")
     del values["interval"], values["about"]
-    low, high = map(plain_number, result.test.interval)
-    return values | {"low": low, "high": high, "rejected": bool(result.test.rejected)}
+    low, high = map(plain_number, worst.test.interval)
+    return values | {"low": low, "high": high, "rejected": bool(worst.test.rejected)}
+
+
+def _certificate(worst: WorstCase) -> dict[str, Any]:
+    return {
+        "estimate": _claim(worst.certificate.estimate),
+        "bound": _claim(worst.certificate.bound),
+        "population_bound": _claim(worst.population_bound),
+        "brackets": [plain_fields(bracket) for bracket in worst.brackets],
+    }
 
 
 def _claim(claim: Estimate | Bound | None) -> dict[str, Any] | None:

@@ -77,7 +77,8 @@ def scope_document(result: AuditResult, labels: Mapping[Any, str] | None = None)
 def favourable_words(result: AuditResult, labels: Mapping[Any, str]) -> Message:
     """Say which decision is the favourable one, and whether that was guessed."""
     only = result.sensitive
-    if result.flipped is None or (only is not None and only.shift is not None):
+    numbers = result.flipped is None if only is None else only.shift is not None
+    if numbers:
         return Message("scope.numbers")
     if result.favourable is None:
         seen = {str(named(g.decision, labels)): None for g in (() if only is None else only.groups)}
@@ -234,7 +235,7 @@ def example_words(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, 
 def reach_words(result: AuditResult) -> tuple[Message | None, list[dict[str, Any]]]:
     """Say what ε means in the table's own units, for the numbers that counterparts move most."""
     found: Mapping[str, float | None] = result.settings.get("reach") or {}
-    if not found or result.eps <= 0:
+    if not found or result.worst_case is None or result.eps <= 0:
         return None, []
     moved = [str(name) for name in result.unfair_map.changes["column"]]
     people = result.unfair_map.people

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from likewise.auditing.inference.verdict import Badge, Bracket, gap_words
-from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words, rounded_like, shown_cell
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message, Texts
@@ -24,7 +24,7 @@ from likewise.core.streams import open_console
 from likewise.core.text import interval_ends, printable, short_number
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
-from likewise.report.document import asks_metric, number_rows, numbers_document
+from likewise.report.document import number_rows, numbers_document
 from likewise.report.first_words import example_person, example_words, favourable_words, reach_words
 
 if TYPE_CHECKING:
@@ -167,8 +167,9 @@ def audit_lines(
 
 
 def _gap(result: AuditResult, wrapped: Callable[..., list[str]]) -> list[str]:
-    """What the paper's audit found, if a metric was given."""
-    if not asks_metric(result) or not result.labelled:
+    """What the paper's audit found within a tolerance, or against a limit."""
+    worst = result.worst_case
+    if worst is None or not result.labelled or (worst.eps == 0 and worst.delta is None):
         return []
     bound = result.certificate.bound
     proved = None if bound is None else bound.gap
@@ -290,6 +291,19 @@ def _print_annex(
     labels: Mapping[Any, str],
 ) -> None:
     """Print loss, ε, what is proved, people with the most added loss, accuracy and group gaps."""
+    if result.worst_case is not None:
+        _print_worst_case(result, result.worst_case, out, people, labels)
+    if evaluation is not None:
+        out.print()
+        out.print(_evaluation(evaluation))
+    for reason in (*result.reasons, *result.left_out):
+        out.print(Text.assemble(("note: ", "yellow"), reason))
+    out.print()
+
+
+def _print_worst_case(
+    result: AuditResult, worst: WorstCase, out: Console, people: int, labels: Mapping[Any, str]
+) -> None:
     for line in (gap_words(result), reach_words(result)[0]):
         if line:
             out.print(Text(line))
@@ -297,7 +311,7 @@ def _print_annex(
     out.print()
     out.print(_brackets(result))
     shown, where = (
-        (result.pure_map, "at no distance") if result.pure_gap > 0 else (result.unfair_map, "within ε")
+        (worst.pure_map, "at no distance") if worst.pure_gap > 0 else (worst.unfair_map, "within ε")
     )
     if shown.rules:
         out.print()
@@ -305,12 +319,6 @@ def _print_annex(
     if people > 0 and (shown.harm > 0).any():
         out.print()
         out.print(_people(shown, where, people, labels))
-    if evaluation is not None:
-        out.print()
-        out.print(_evaluation(evaluation))
-    for reason in (*result.reasons, *result.left_out):
-        out.print(Text.assemble(("note: ", "yellow"), reason))
-    out.print()
 
 
 def print_comparison(

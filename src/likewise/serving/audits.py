@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from likewise.auditing.auditor import QUESTION_ONE
-from likewise.auditing.case import (
-    Case,
-    audit_case,
-    prepare_case,
-    table_request,
-)
+from likewise.auditing.auditor import audit_case
+from likewise.auditing.case import Case, prepare_case, table_request
 from likewise.auditing.case_evaluation import evaluate_case
 from likewise.auditing.python_case import loaded_model
+from likewise.auditing.request import AuditRequest
 from likewise.core.frames import check_columns
 from likewise.data.case import People, read_people, take_people
 from likewise.data.opening import MemoryFile
@@ -31,7 +27,7 @@ from likewise.report.provenance import Provenance, SourceFile
 
 if TYPE_CHECKING:
     from likewise.auditing import AuditResult
-    from likewise.auditing.progress import OnProgress
+    from likewise.auditing.rounds import OnProgress
     from likewise.evaluation.summary import Evaluation
     from likewise.models import Model
 
@@ -198,21 +194,33 @@ class FrameAuditor:
     def _loaded(self, people: pd.DataFrame | None) -> LoadedModel:
         return loaded_model(one_caller(self.model), people)
 
-    def _case(self, loaded: LoadedModel, people: People, sensitive: Sequence[str], **asked: Any) -> Case:
+    def _case(
+        self,
+        loaded: LoadedModel,
+        people: People,
+        sensitive: Sequence[str],
+        *,
+        favourable: Any = None,
+        budget: float | None = None,
+    ) -> Case:
         # The paper's audit runs only if it was asked for.
         alone = self.metric is None and not self.eps
+        request = AuditRequest.of(
+            metric="columns" if self.metric is None else self.metric,
+            domain=self.domain,
+            eps=self.eps if self.eps is not None else 0.0 if alone else 0.1,
+            random_state=self.random_state,
+            budget_seconds=budget,
+            worst_case=not alone,
+        )
         return prepare_case(
             loaded,
             people,
+            request,
             sensitive=sensitive,
-            metric="columns" if self.metric is None else self.metric,
-            search=QUESTION_ONE if alone else "auto",
             immutable=self.immutable,
+            favourable=favourable,
             owner="serve",
-            domain=self.domain,
-            eps=self.eps if self.eps is not None else 0.0 if alone else 0.1,
-            seed=self.random_state,
-            **asked,
         )
 
     def _audited(

@@ -181,7 +181,7 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     metric = lw.ExpertSubspace(["sex", "job"]).fit(frame).metric_
     from likewise.auditing.auditor import audit_asked
     from likewise.auditing.partitions.runner import Sizes
-    from likewise.auditing.preparation import AuditRequest, Questions
+    from likewise.auditing.request import AuditRequest
     from likewise.auditing.search.choosing import read_searches
 
     model = answers_of_a_table(0)
@@ -196,7 +196,7 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     from likewise.auditing.partitions.tables import ParquetTable
 
     table = ParquetTable.find(tmp_path / "people.parquet", "y")
-    parts = audit_asked(asked, table, None, Questions(0.02, None, 0.01, 0.95), sizes=Sizes(part=7, chunk=4))
+    parts = audit_asked(asked, table, None, sizes=Sizes(part=7, chunk=4))
     for quantity in ("value", "gap", "changed"):
         assert parts.bracket(quantity, eps=0).closed
         assert parts.bracket(quantity, eps=0).upper == pytest.approx(whole.bracket(quantity, eps=0).upper)

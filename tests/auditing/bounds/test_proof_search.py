@@ -278,7 +278,7 @@ def test_a_table_in_parts_is_bounded_from_a_sample(tmp_path):
 
 
 def test_searches_say_how_far_they_are(capsys):
-    from likewise.auditing.progress import search_bar
+    from likewise.auditing.rounds import search_bar
 
     model, domain, metric, X, y = setting("linear")
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.coordinates import tabular
 from likewise.auditing.dual.frontier import Frontier
 from likewise.auditing.editable_rows import EditableRows, Field
 from likewise.auditing.inference.certificate import Bound
+from likewise.auditing.people import tabular
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import FloatArray, IntArray, to_numpy
 from likewise.core.messages import Message

@@ -20,7 +20,7 @@ from likewise.models.table_features import column_positions, is_table_pipeline, 
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.people import AuditedPeople
 
 Scale = Callable[[Floats], Floats]
 
@@ -57,7 +57,7 @@ class KnownColumns:
         """The people's values of a column, without missing cells; None if they do not have it."""
         return self.rows[column].dropna() if is_frame(self.rows) and column in self.rows else None
 
-    def reads(self, problem: AuditProblem, column: Any) -> bool | None:
+    def reads(self, problem: AuditedPeople, column: Any) -> bool | None:
         """Whether the model reads a column, by its inputs, splits or weights; None if these cannot be read."""
         if self.inputs is not None and str(column) not in self.inputs:
             return False
@@ -73,7 +73,7 @@ class KnownColumns:
         return bool((weights != weights[:1]).any() if len(weights) > 1 else (weights != 0).any())
 
 
-def known_columns(problem: AuditProblem) -> KnownColumns:
+def known_columns(problem: AuditedPeople) -> KnownColumns:
     """Read what a model knows of its columns, as far as that can be read."""
     place = problem.coordinates
     trees = _quietly(_read_trees, problem)
@@ -96,7 +96,7 @@ def known_columns(problem: AuditProblem) -> KnownColumns:
     return KnownColumns(rows, found.categories, found.scaled, inputs, trees)
 
 
-def _quietly(read: Any, problem: AuditProblem) -> Any:
+def _quietly(read: Any, problem: AuditedPeople) -> Any:
     try:
         return read(problem)
     except LikewiseError:
@@ -276,7 +276,7 @@ class ReadTrees:
         return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64).ravel()
 
 
-def _read_trees(problem: AuditProblem) -> ReadTrees | None:
+def _read_trees(problem: AuditedPeople) -> ReadTrees | None:
     """Read the trees of the model; None, or an error, if it has none that can be read."""
     place = problem.coordinates
     model, rows = place.model, problem.X

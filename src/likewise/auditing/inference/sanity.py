@@ -20,7 +20,7 @@ from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import edited_columns
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.people import AuditedPeople
     from likewise.auditing.results.effects import SensitiveSums
 
 FindingKind = Literal[
@@ -77,7 +77,7 @@ class Finding:
         return self.kind not in _SAID
 
 
-def check_before_verdict(problem: AuditProblem, asked: SensitiveSums | None = None) -> tuple[Finding, ...]:
+def check_before_verdict(problem: AuditedPeople, asked: SensitiveSums | None = None) -> tuple[Finding, ...]:
     """Look for reasons not to believe an audit, or to call its answer trivial.
 
     `asked` is what was found by asking about everybody; by default that is done here.
@@ -101,7 +101,7 @@ def check_before_verdict(problem: AuditProblem, asked: SensitiveSums | None = No
 # ---- values ----------------------------------------------------------------------------------------------
 
 
-def _values(problem: AuditProblem, known: KnownColumns) -> Iterator[Finding]:
+def _values(problem: AuditedPeople, known: KnownColumns) -> Iterator[Finding]:
     """Values of the table that the model's encoders do not know, so that it takes them all for the same.
 
     A rare new value of an honest table is none of this: two values of a sensitive column have to be known, and nearly
@@ -245,7 +245,7 @@ def _clearly_above(loss: Floats, constant: Floats, margin: float = _MARGIN) -> b
     return bool(excess.mean() > max(margin * constant.mean(), _CLEAR * error))
 
 
-def _labels(problem: AuditProblem) -> Iterator[Finding]:
+def _labels(problem: AuditedPeople) -> Iterator[Finding]:
     model = problem.coordinates.model
     target = problem.target
     if not problem.decides:
@@ -278,20 +278,23 @@ def _labels(problem: AuditProblem) -> Iterator[Finding]:
 # ---- columns that are not read ---------------------------------------------------------------------------
 
 
-def _sensitive_columns(problem: AuditProblem) -> tuple[Any, ...]:
+def _sensitive_columns(problem: AuditedPeople) -> tuple[Any, ...]:
     """The edited columns that were called sensitive and may change."""
     fixed = problem.coordinates.fixed_names()
     return tuple(name for name in edited_columns(problem.sensitive_edits) if name not in fixed)
 
 
-def _absent(problem: AuditProblem) -> tuple[str, ...]:
+def _absent(problem: AuditedPeople) -> tuple[str, ...]:
     """Columns that the metric was told of and that are not in the table that the model gets."""
     place = problem.coordinates
+    metric = getattr(place, "metric", None)
+    if metric is None:
+        return ()
     known = {*(place.encoding.names if place.encoding else ()), *getattr(problem.rows, "columns", ())}
-    return tuple(name for name in place.metric.sensitive_features if known and name not in known)
+    return tuple(name for name in metric.sensitive_features if known and name not in known)
 
 
-def _unread(problem: AuditProblem, known: KnownColumns, asked: SensitiveSums | None) -> Iterator[Finding]:
+def _unread(problem: AuditedPeople, known: KnownColumns, asked: SensitiveSums | None) -> Iterator[Finding]:
     """Sensitive columns that the model does not read, and those that move no answer about anybody who was asked about."""
     told: dict[FindingKind, list[str]] = {"unread": [*_absent(problem)], "unmoved": []}
     for column in _sensitive_columns(problem):
@@ -308,7 +311,7 @@ def _unread(problem: AuditProblem, known: KnownColumns, asked: SensitiveSums | N
             yield Finding(kind, Message(keys[kind], columns=names), tuple(names))
 
 
-def _same(problem: AuditProblem, asked: SensitiveSums | None) -> Iterator[Finding]:
+def _same(problem: AuditedPeople, asked: SensitiveSums | None) -> Iterator[Finding]:
     """One decision for everybody and every counterpart: true, and no evidence of anything."""
     if not problem.decides or asked is None or asked.changed:
         return

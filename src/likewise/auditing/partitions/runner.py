@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps
 from likewise.auditing.dual.frontier import Frontier, steps_of
+from likewise.auditing.first_answer import Clock, first_answer, ready_people
 from likewise.auditing.inference.certificate import Bound
-from likewise.auditing.inference.conclusion import Clock, conclude
+from likewise.auditing.inference.conclusion import conclude
 from likewise.auditing.inference.intervals import prices_around
 from likewise.auditing.partitions.engine import Engine, LocalEngine
 from likewise.auditing.partitions.tables import (
@@ -39,9 +40,13 @@ from likewise.auditing.partitions.tables import (
     pick_part,
     survey,
 )
-from likewise.auditing.preparation import AuditRequest, Prepared, Questions, prepare
-from likewise.auditing.problem import AuditProblem, rows_of
+from likewise.auditing.people import AuditedPeople, rows_of
+from likewise.auditing.preparation import Prepared, prepare, problem_of
+from likewise.auditing.problem import AuditProblem
+from likewise.auditing.request import AuditRequest
 from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.effects import SensitiveSums
+from likewise.auditing.results.sensitive import enumerate_sensitive
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.auditing.rounds import (
     Ending,
@@ -236,7 +241,6 @@ class Sizes:
 def audit_parquet(
     asked: AuditRequest,
     table: ParquetTable,
-    questions: Questions,
     *,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
@@ -250,14 +254,60 @@ def audit_parquet(
         if progress and runner.dashboard is not None:
             write_error(f"Dashboard of {runner.describe()}: {runner.dashboard}")
         runner.check(table.paths)
+        if not asked.worst_case:
+            return _first_question(asked, table, runner, sizes or Sizes(), clock)
         audit = _prepare(asked, table, runner, sizes or Sizes(), progress)
         clock.lap("prepare")
         try:
-            return audit.result(questions, folder, clock)
+            return audit.result(asked, folder, clock)
         finally:
             runner.forget(audit.job.scratch)
             if folder is not None:
                 folder.discard()
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """What all parts share if nothing is asked but what changes with the sensitive columns alone."""
+
+    table: ParquetTable
+    people: AuditedPeople
+    chunk_rows: int
+
+
+def count_part(job: Counting, part: Part) -> SensitiveSums | None:
+    """Ask about the counterparts of a part's people, and count what becomes of them."""
+    total: SensitiveSums | None = None
+    first = part.first
+    for rows in job.table.chunks(part, job.chunk_rows):
+        found = enumerate_sensitive(job.people.of(rows.frame, rows.y, first=first, absent=rows.absent))
+        first += len(rows.frame)
+        if found is not None:
+            sums = SensitiveSums.of(found)
+            total = sums if total is None else total.merge(sums)
+    return total
+
+
+def _first_question(
+    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes, clock: Clock
+) -> AuditResult:
+    """Answer the first question about everybody in the files; a sample tells which values there are."""
+    parts = table.parts(sizes.part)
+    n = sum(part.rows for part in parts)
+    if table.sample is None:
+        table = _sampled(asked, table, engine, parts, sizes.sample)
+    assert table.sample is not None
+    some = table.sample.rows
+    people = ready_people(asked.people(some.frame, some.y).with_known(total=n, absent=some.absent))
+    clock.lap("prepare")
+    empty = replace(people, rows=None, y=None, absent=None)
+    job = Counting(replace(table, sample=None), empty, sizes.chunk)
+    total: SensitiveSums | None = None
+    for sums in engine.map(count_part, job, parts):
+        total = sums if total is None else total if sums is None else total.merge(sums)
+    where = {"engine": engine.describe(), "parts": len(parts)}
+    found = first_answer(people, total, asked, n=n, clock=clock)
+    return replace(found, settings=found.settings | where)
 
 
 def _prepare(
@@ -273,7 +323,7 @@ def _prepare(
     sample = table.sample
     assert sample is not None
     people, y = sample.rows.frame, sample.rows.y
-    some = asked.problem(people, y, asked.domain).with_known(
+    some = problem_of(asked, people, y, asked.domain).with_known(
         total=n, absent=sample.rows.absent, labelled=asked.labelled
     )
     drawn = some if sample.random.all() else some.of(people[sample.random], y[sample.random])
@@ -283,7 +333,9 @@ def _prepare(
         if search.from_sample and asked.budget.seconds is not None and search.why_not(some) is None
     )
     rest = [search for search in asked.searches if search not in provers]
-    chosen, left_out = choose_searches(rest, some, required=asked.required, in_parts=True, eps=asked.eps)
+    chosen, left_out = choose_searches(
+        rest, some, required=asked.required, in_parts=True, eps=asked.tolerated
+    )
     pool = asked.pool(chosen, n)
     problem = some
     if len(pool):
@@ -334,9 +386,9 @@ class AuditRunner:
         """Number of people."""
         return sum(part.rows for part in self.parts)
 
-    def result(self, questions: Questions, folder: MapFolder | None, clock: Clock) -> AuditResult:
+    def result(self, asked: AuditRequest, folder: MapFolder | None, clock: Clock) -> AuditResult:
         """Search, find λ*, settle, and put the numbers together."""
-        eps = float(questions.eps)
+        eps = asked.tolerated
         proved = self._proved()
         clock.lap("proof from a sample")
         found: FoundSums = self._added(search_part, partial(added_found, top=self.job.top), "auditing people")
@@ -362,7 +414,7 @@ class AuditRunner:
             folder.finish(self.parts)
         clock.book("settle", settled.cpu)
         maps = self._maps([found.worst] if eps == 0 else [found.worst, settled.worst])
-        return conclude(self.prepared, found, settled, curve, (maps[0], maps[-1]), questions, clock)
+        return conclude(self.prepared, found, settled, curve, (maps[0], maps[-1]), asked, clock)
 
     def _proved(self) -> list[Bound]:
         """Return what a random sample proves about the table, in less than half of the time left."""

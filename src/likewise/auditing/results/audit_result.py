@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from likewise.auditing.results.effects import (
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.auditing.search.contract import Status
 from likewise.core.checks import check_number
-from likewise.core.errors import NotConvergedError, UnfairError, bad_parameter
+from likewise.core.errors import NotAskedError, NotConvergedError, UnfairError, bad_parameter
 from likewise.core.messages import Message
 
 
@@ -41,8 +42,6 @@ class SensitiveAnswer:
     """
 
     columns: tuple[str, ...]
-    gap: float
-    gap_interval: tuple[float, float]
     changed: float | None
     changed_interval: tuple[float, float] | None
     attributes: tuple[str, ...] = ()
@@ -53,6 +52,9 @@ class SensitiveAnswer:
     shift: tuple[float, float] | None = None
     exact: bool = True
     tolerance: float | None = None
+    # What is added to the mean loss at most, if losses were asked for.
+    gap: float | None = None
+    gap_interval: tuple[float, float] | None = None
 
     @property
     def depends(self) -> bool:
@@ -95,8 +97,8 @@ class Scope:
 
 
 @dataclass(frozen=True, eq=False)
-class AuditResult:
-    """The auditor's problem of one model on one table, solved.
+class WorstCase:
+    """The auditor's problem of the paper, solved: the worst case among people a little apart.
 
     Parameters
     ----------
@@ -104,8 +106,6 @@ class AuditResult:
         Budget ε: mean squared fair distance that people may be moved by.
     delta : float or None
         The gap that is still called fair, where one was asked for.
-    n : int
-        People audited.
     value, base_loss : float
         V(ε), attained by the listed twins, and the mean loss of the people where they stand.
     pure_gap : float
@@ -114,8 +114,6 @@ class AuditResult:
     flipped : float or None
         Share of people of whom some twin at no fair distance is decided differently: free under the metric, which is
         an assumption where the metric was learned. None for a regression, which decides nothing.
-    sensitive : SensitiveAnswer or None
-        What changes when only the sensitive columns do, which needs no metric; None where nothing is sensitive.
     lambda_, transport : float
         λ* of the dual at ε, and the mean squared fair distance actually spent.
     curve : DualCurve
@@ -128,7 +126,7 @@ class AuditResult:
         What is proven: an `Estimate` (lower bound) and, where one holds, a `Bound` (upper bound).
     brackets : tuple of Bracket
         V, the gap and the share of changed decisions at 0 and at ε, each between what is attained and what is proved;
-        see `bracket`.
+        see `AuditResult.bracket`.
     population_bound : Bound or None
         Upper bound of the population's V(ε) at the asked confidence, for any sample size, where the inner problem
         is exact: λ is chosen on one half of the people and evaluated on the other.
@@ -143,11 +141,79 @@ class AuditResult:
         Why not, in words.
     left_out : tuple of str
         Searches that could not serve this model and table, and why.
+    search : str
+        How the worst case was looked for.
+    """
+
+    eps: float
+    delta: float | None
+    value: float
+    base_loss: float
+    pure_gap: float
+    flipped: float | None
+    lambda_: float
+    transport: float
+    curve: DualCurve
+    unfair_map: UnfairMap
+    pure_map: UnfairMap
+    certificate: Certificate
+    brackets: tuple[Bracket, ...]
+    population_bound: Bound | None
+    interval: ConfidenceInterval
+    test: TestResult
+    status: Status
+    reasons: tuple[str, ...]
+    left_out: tuple[str, ...]
+    search: str
+
+
+T = TypeVar("T")
+
+
+class _OfWorstCase(Generic[T]):
+    """A value of `AuditResult.worst_case`; whoever did not ask for it is told how to."""
+
+    def __init__(self, read: Callable[[WorstCase], T]) -> None:
+        self._read = read
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+        self.__doc__ = f"`WorstCase.{name}`."
+
+    @overload
+    def __get__(self, result: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, result: AuditResult, owner: type) -> T: ...
+
+    def __get__(self, result: AuditResult | None, owner: type) -> T | Self:
+        if result is None:
+            return self
+        if result.worst_case is None:
+            raise NotAskedError(
+                f"AuditResult.{self._name} is about the worst case among comparable people, which was not asked for. Ask "
+                "for it: audit(…, eps=0.1), with a metric of yours or without."
+            )
+        return self._read(result.worst_case)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """What an audit of one model on one table found.
+
+    The first answer is always there: what changes when only the sensitive columns do (`changed`, `effects`, `headline`).
+    What a metric or ε asks for is in `worst_case`, and its values are attributes of the result too: `gap`, `value`,
+    `pure_gap`, `unfair_map` and the others of `WorstCase`. Without having asked they raise `NotAskedError`.
+
+    Parameters
+    ----------
+    n : int
+        People audited.
+    sensitive : SensitiveAnswer or None
+        What changes when only the sensitive columns do, which needs no metric; None where nothing is sensitive.
     findings : tuple of Finding
         What has to be known before any number: that the model and the table do not seem to belong together, in which
         case nothing is proved and the audit is not answered; or that the model does not read a sensitive column.
-    search : str
-        How the worst case was looked for.
     assumptions : tuple of str
         What the numbers rest on, for a page that people read.
     settings : dict
@@ -162,6 +228,8 @@ class AuditResult:
         Whether `favourable` was guessed.
     limit : float or None
         The share of decisions that may change.
+    worst_case : WorstCase or None
+        V(ε), the gap, the unfair map and what is proved, if a metric, ε, δ, τ or a search was asked for.
 
     Examples
     --------
@@ -169,8 +237,15 @@ class AuditResult:
     >>> import likewise as lw
     >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
     >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
-    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> result = lw.audit(score, people, sensitive_features=["sex"])
+    >>> print(result.changed)
+    1 of 4 (25.0 %, 95 % interval 0.6 % to 80.6 %)
+    >>> result.worst_case is None
+    True
+
+    With a metric, or a tolerance ε:
+
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], sensitive_features=["sex"], eps=0.0)
     >>> round(result.base_loss, 3), round(result.pure_gap, 3), result.flipped
     (0.314, 0.243, 0.25)
     >>> result.pure_map.top(1)["changed"].item()
@@ -179,29 +254,9 @@ class AuditResult:
     unfair (shown)
     """
 
-    eps: float
-    delta: float | None
     n: int
-    value: float
-    base_loss: float
-    pure_gap: float
-    flipped: float | None
     sensitive: SensitiveAnswer | None
-    lambda_: float
-    transport: float
-    curve: DualCurve
-    unfair_map: UnfairMap
-    pure_map: UnfairMap
-    certificate: Certificate
-    brackets: tuple[Bracket, ...]
-    population_bound: Bound | None
-    interval: ConfidenceInterval
-    test: TestResult
-    status: Status
-    reasons: tuple[str, ...]
-    left_out: tuple[str, ...]
     findings: tuple[Finding, ...]
-    search: str
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
     timing: dict[str, float]
@@ -209,11 +264,53 @@ class AuditResult:
     favourable: Any = None
     guessed: bool = False
     limit: float | None = None
+    worst_case: WorstCase | None = None
+
+    eps = _OfWorstCase(lambda found: found.eps)
+    value = _OfWorstCase(lambda found: found.value)
+    base_loss = _OfWorstCase(lambda found: found.base_loss)
+    pure_gap = _OfWorstCase(lambda found: found.pure_gap)
+    flipped = _OfWorstCase(lambda found: found.flipped)
+    lambda_ = _OfWorstCase(lambda found: found.lambda_)
+    transport = _OfWorstCase(lambda found: found.transport)
+    curve = _OfWorstCase(lambda found: found.curve)
+    unfair_map = _OfWorstCase(lambda found: found.unfair_map)
+    pure_map = _OfWorstCase(lambda found: found.pure_map)
+    certificate = _OfWorstCase(lambda found: found.certificate)
+    brackets = _OfWorstCase(lambda found: found.brackets)
+    population_bound = _OfWorstCase(lambda found: found.population_bound)
+    interval = _OfWorstCase(lambda found: found.interval)
+    test = _OfWorstCase(lambda found: found.test)
 
     @property
     def gap(self) -> float:
         """V(ε) − mean loss, the excess that (ε, δ)-DRF bounds: the certificate of the paper's section 3."""
         return self.value - self.base_loss
+
+    @property
+    def delta(self) -> float | None:
+        """The gap that is still called fair, if one was asked for."""
+        return None if self.worst_case is None else self.worst_case.delta
+
+    @property
+    def status(self) -> Status:
+        """Whether the search of the worst case, if it was asked for, can be trusted; the first answer is complete."""
+        return "converged" if self.worst_case is None else self.worst_case.status
+
+    @property
+    def search(self) -> str:
+        """How the worst case was looked for, or that the counterparts were enumerated."""
+        return Message("search.enumeration") if self.worst_case is None else self.worst_case.search
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the search cannot be trusted, in words."""
+        return () if self.worst_case is None else self.worst_case.reasons
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Searches that could not serve this model and table, and why."""
+        return () if self.worst_case is None else self.worst_case.left_out
 
     @property
     def changed(self) -> ChangedPeople | None:
@@ -347,8 +444,10 @@ class AuditResult:
     @property
     def trivial(self) -> bool:
         """Whether nothing can change because the model reads none of the sensitive columns, and nothing else is free."""
+        if self.worst_case is None or not self.unread:
+            return self.unread
         bound = self.certificate.bound
-        if bound is None or not self.unread:
+        if bound is None:
             return False
         return bound.value - self.base_loss <= ROUNDING * (1.0 + abs(self.base_loss))
 

@@ -164,7 +164,7 @@ class SensitiveSums:
 
     columns: tuple[str, ...]
     attributes: tuple[str, ...]
-    harm: Moments
+    n: int
     changed: int
     groups: tuple[GroupCount, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
@@ -174,6 +174,8 @@ class SensitiveSums:
     exact: bool = True
     unmoved: frozenset[str] = frozenset()
     telling: bool = True
+    # What is added to people's losses at most, if losses were asked for.
+    harm: Moments | None = None
 
     @classmethod
     def of(cls, found: Enumeration) -> SensitiveSums:
@@ -182,7 +184,7 @@ class SensitiveSums:
         return cls(
             found.columns,
             tuple(one.name for one in found.attributes),
-            Moments.of(found.harm),
+            found.problem.n,
             int(changed.sum()),
             _groups(found, changed),
             (*_singles(found), *_combined(found)),
@@ -192,13 +194,15 @@ class SensitiveSums:
             found.exact,
             found.unmoved,
             found.telling,
+            None if found.harm is None else Moments.of(found.harm),
         )
 
     def merge(self, other: SensitiveSums) -> SensitiveSums:
         """Return the sums of both."""
         return replace(
             self,
-            harm=self.harm.merge(other.harm),
+            n=self.n + other.n,
+            harm=None if self.harm is None or other.harm is None else self.harm.merge(other.harm),
             changed=self.changed + other.changed,
             groups=_merged((*self.groups, *other.groups), lambda g: (g.column, g.value, g.decision, g.label)),
             exchanges=_merged(

@@ -65,10 +65,12 @@ def load_result(path: Path) -> AuditResult:
                 f"AuditResult.load: {path} holds what a page shows, not the whole result. Write it with AuditResult.save."
             )
         values = _restored(document["result"])
-        found: AuditResult = _built(
-            AuditResult, values | {"pure_map": values["pure_map"] or values["unfair_map"]}
-        )
-        return found if values["pure_map"] else dataclasses.replace(found, pure_map=found.unfair_map)
+        found: AuditResult = _built(AuditResult, values)
+        if values["worst_case"] is None or values["worst_case"]["pure_map"] is not None:
+            return found
+        assert found.worst_case is not None
+        worst = dataclasses.replace(found.worst_case, pure_map=found.unfair_map)
+        return dataclasses.replace(found, worst_case=worst)
     except FormatError:
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -80,7 +82,10 @@ def load_result(path: Path) -> AuditResult:
 def result_values(result: AuditResult) -> dict[str, Any]:
     """Return a whole result as JSON values, exactly; a map that is both is written once."""
     values: dict[str, Any] = _plain(result)
-    return values | ({"pure_map": None} if result.pure_map is result.unfair_map else {})
+    worst = result.worst_case
+    if worst is not None and worst.pure_map is worst.unfair_map:
+        values["worst_case"]["pure_map"] = None
+    return values
 
 
 def _plain(value: Any) -> Any:
@@ -125,7 +130,7 @@ def _built(hint: Any, value: Any) -> Any:
         return tuple(_built(inner[0], item) for item in value)
     if origin is np.ndarray:
         return np.asarray(value, dtype=np.float64)
-    if dataclasses.is_dataclass(hint):
+    if dataclasses.is_dataclass(hint) and value is not None:
         hints = typing.get_type_hints(hint)
         return hint(**{name: _built(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
     return value

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.enumeration import free_values
-from likewise.auditing.bounds.families import family_of
-from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.coordinates import Coordinates, tabular
-from likewise.auditing.dual.frontier import Floats, Frontier
-from likewise.auditing.editable_rows import MAX_VALUES, EditableArray, EditableFrame, EditableRows, Field
-from likewise.auditing.inference.certificate import Bound
+from likewise.auditing.dual.frontier import Floats
+from likewise.auditing.editable_rows import (
+    MAX_VALUES,
+    EditableArray,
+    EditableFrame,
+    EditableRows,
+    Field,
+    check_combinations,
+)
+from likewise.auditing.people import AuditedPeople, TableCoordinates, tabular
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
-
-if TYPE_CHECKING:
-    from likewise.auditing.dual.supporting_rows import Support
-    from likewise.auditing.problem import AuditProblem
 
 # Which values the sensitive columns of twins are given: all that can exist if they are few, else a fine
 # choice of them.
@@ -56,7 +53,7 @@ class SensitiveValues:
     few: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
-def sensitive_values(problem: AuditProblem) -> SensitiveValues:
+def sensitive_values(problem: AuditedPeople) -> SensitiveValues:
     """Choose the values of the sensitive columns; nothing is asked of the model."""
     edits, rows = problem.sensitive_edits, problem.editable()
     open_parts = [part for part in edits if isinstance(part, Edit) and _takes_all(part)]
@@ -107,7 +104,7 @@ def _count(part: Any, settled: dict[Any, tuple[Any, ...]]) -> int:
 
 
 def _numbers(
-    place: Coordinates, rows: EditableRows, name: Any, own: Floats, cuts: list[float]
+    place: TableCoordinates, rows: EditableRows, name: Any, own: Floats, cuts: list[float]
 ) -> tuple[list[Any], bool]:
     """Values of one number in its own units, rising, and whether they are all that can exist."""
     lower, upper, whole = _range(place, name, own)
@@ -126,7 +123,7 @@ def _numbers(
     return rows.writable(name, values[(values >= lower) & (values <= upper)]), False
 
 
-def _range(place: Coordinates, name: Any, own: Floats) -> tuple[float, float, bool]:
+def _range(place: TableCoordinates, name: Any, own: Floats) -> tuple[float, float, bool]:
     """Least and greatest value that can exist, and whether only whole numbers can."""
     lower, upper, whole = -np.inf, np.inf, bool((own % 1 == 0).all())
     known = tabular(place.domain)
@@ -142,8 +139,12 @@ def _range(place: Coordinates, name: Any, own: Floats) -> tuple[float, float, bo
     return (float(np.ceil(lower)), float(np.floor(upper)), True) if whole else (lower, upper, False)
 
 
-def _cuts(place: Coordinates) -> dict[str, list[float]]:
+def _cuts(place: TableCoordinates) -> dict[str, list[float]]:
     """The last value that each split of a readable tree ensemble sends left, by column."""
+    from likewise.auditing.bounds.families import family_of
+    from likewise.auditing.bounds.regions import TableLayout
+    from likewise.auditing.bounds.trees import TreeFamily
+
     try:
         encoded = place.takes in ("encoded", "own")
         family = family_of(place.model, place.domain, encoded=encoded, own=place.own)
@@ -160,7 +161,7 @@ def _thinned(values: list[Any], most: int) -> list[Any]:
 
 
 # Rows that the model is asked about at once, and pairs of (row, combination) whose answers are held at once.
-_BATCH, _BLOCK = 65_536, 2_000_000
+BATCH, _BLOCK = 65_536, 2_000_000
 # A counterpart who cannot exist, among the codes of decisions.
 IMPOSSIBLE = -2
 # A change of an answer that is not rounding; one that is more than any rounding makes of it.
@@ -184,6 +185,14 @@ class Attribute:
     numbers: Floats | None = None
 
     @property
+    def changes(self) -> bool:
+        """Whether any of its values is another one than somebody has."""
+        return any(
+            bool((self.codes[self.codes[:, f] >= 0, f][:, None] != np.unique(part.codes)).any())
+            for f, part in enumerate(self.fields)
+        )
+
+    @property
     def many(self) -> bool:
         """Whether its values are too many to be counted one by one."""
         return self.edges is not None
@@ -197,7 +206,7 @@ class Enumeration:
     combination e, and ``alone[k][i, v]`` the one if attribute k alone has its value v.
     """
 
-    problem: AuditProblem
+    problem: AuditedPeople
     people: EditableRows
     attributes: tuple[Attribute, ...]
     combinations: IntArray  # (combinations, attributes): positions of values
@@ -205,8 +214,8 @@ class Enumeration:
     answers: np.ndarray[Any, Any]
     alone: tuple[np.ndarray[Any, Any], ...]
     own: np.ndarray[Any, Any]
-    worst: Floats  # highest loss of each person's counterparts
-    worst_at: IntArray  # its combination
+    worst: Floats | None  # highest loss of each person's counterparts, if losses were asked for
+    worst_at: IntArray | None  # its combination
     exact: bool
     unmoved: frozenset[str]
     telling: bool
@@ -218,9 +227,9 @@ class Enumeration:
         return tuple(str(field.name) for one in self.attributes for field in one.fields)
 
     @property
-    def harm(self) -> Floats:
+    def harm(self) -> Floats | None:
         """How much the loss of each person grows at most."""
-        return np.maximum(self.worst - self.problem.base_loss, 0.0)
+        return None if self.worst is None else np.maximum(self.worst - self.problem.base_loss, 0.0)
 
     @property
     def flips(self) -> Mask:
@@ -265,66 +274,6 @@ class Enumeration:
         found, classes = self.answers[self.group[person], which], self.problem.coordinates.model.classes_
         return found if classes is None else np.asarray(classes[np.maximum(found, 0)])
 
-    def added_to(self, support: Support) -> Support:
-        """Return a support with these counterparts, each at its fair distance."""
-        problem, count = self.problem, len(self.combinations)
-        # The metric and the domain have missing cells stay missing.
-        whole = ~np.any([one.lacking & (one.own < 0) for one in self.attributes], axis=0)
-        flips = self.flips if problem.decides else np.zeros((problem.n, count), dtype=bool)
-        kept = flips.copy()
-        worse = np.flatnonzero(self.worst > problem.base_loss)
-        kept[worse, self.worst_at[worse]] = True
-        person, which = np.nonzero(kept & whole[:, None])
-        if not len(person):
-            return support
-        number, distance = person * count + which, np.zeros(len(person))
-        loss = np.empty(len(person))
-        for start in range(0, 0 if _free_alone(problem, self) else len(person), _BATCH):
-            at = slice(start, start + _BATCH)
-            table = self.take(number[at])
-            distance[at] = problem.squared_distance(problem.coordinates.encoded(table), person[at])
-        top = which == self.worst_at[person]
-        loss[top] = self.worst[person[top]]
-        # Another counterpart than the worst is kept for its decision alone.
-        loss[~top] = problem.base_loss[person[~top]]
-        frontier = Frontier.from_points(
-            base_loss=problem.base_loss, row=person, squared_distance=distance, loss=loss, candidate=number
-        )
-        free = np.zeros(problem.n, dtype=bool)
-        free[person[flips[person, which] & (distance == 0)]] = True
-        return support.with_source(self, frontier, free)
-
-
-def question_one_bounds(
-    problem: AuditProblem, found: Enumeration | None, support: Support
-) -> tuple[Bound, ...]:
-    """Return what nothing at no distance exceeds if the sensitive columns alone are free and all their values were tried."""
-    if found is None or not found.exact or not _free_alone(problem, found):
-        return ()
-    value, base = float(support.frontier.worst_at_no_distance().mean()), float(problem.base_loss.mean())
-    method = Message("method.enumeration", columns=list(found.columns))
-    shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": method}
-    bound = Bound(value=value, gap=value - base, lambda_=float("inf"), **shared)
-    if not problem.decides:
-        return (bound,)
-    share = float(support.changed.mean())
-    return bound, Bound(value=share, gap=share, measure="decisions", **shared)
-
-
-def _free_alone(problem: AuditProblem, found: Enumeration) -> bool:
-    """Whether the metric makes the sensitive columns free, all their values, and nothing else."""
-    place = problem.coordinates
-    known = tabular(place.domain)
-    if known is None or place.metric.feature_map is not None:
-        return False
-    free = free_values(tuple(known.columns_), place.metric)
-    names = {known.columns_[i].name for i in free}
-    whole = all(
-        values is None or not known.columns_[i].categories or len(values) == len(known.columns_[i].categories)
-        for i, values in free.items()
-    )
-    return whole and names == set(found.columns)
-
 
 def rewritten(
     people: EditableRows, rows: IntArray, attributes: tuple[Attribute, ...], values: IntArray
@@ -340,23 +289,17 @@ def rewritten(
     return people.rewrite(rows, new)
 
 
-def enumerate_sensitive(problem: AuditProblem) -> Enumeration | None:
+def enumerate_sensitive(problem: AuditedPeople, *, losses: bool = False) -> Enumeration | None:
     """Ask the model about everybody with every combination of the values of the columns called sensitive.
 
-    None if there is nothing to change.
+    `losses`: keep the highest loss of everybody's counterparts too. None if there is nothing to change.
     """
-    from likewise.auditing.search.candidate_rows import plan_candidates
-
     chosen = problem.values or sensitive_values(problem)
-    if not chosen.edits:
-        return None
     people = problem.editable(fill_missing=True)
-    plan_fixed = problem.coordinates.fixed_names()
-    plan = plan_candidates(people, chosen.edits, proxies=None, fixed=plan_fixed, owner="audit")
-    if len(plan) == problem.n:
+    attributes = tuple(_attribute(problem, people, part, chosen) for part in chosen.edits)
+    check_combinations(prod(len(one.codes) for one in attributes), owner="audit")
+    if not any(one.changes for one in attributes):
         return None
-    fields = {part.name: part for part in plan.fields}
-    attributes = tuple(_attribute(problem, people, part, fields, chosen) for part in chosen.edits)
     shape = [len(one.codes) for one in attributes]
     combinations = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1).astype(np.int64)
     # A cell that some combination leaves as it is belongs to the rest of the row.
@@ -364,7 +307,7 @@ def enumerate_sensitive(problem: AuditProblem) -> Enumeration | None:
         part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()
     ]
     group, first = _distinct_rests(people, written, problem.n)
-    asked = _Asked(problem, people, attributes, combinations, group, first)
+    asked = _Asked(problem, people, attributes, combinations, group, first, losses=losses)
     asked.fill()
     moved = asked.moved
     names = [one.name for k, one in enumerate(attributes) if not moved[k] and not asked.moves(k)]
@@ -388,11 +331,10 @@ def enumerate_sensitive(problem: AuditProblem) -> Enumeration | None:
     )
 
 
-def _attribute(
-    problem: AuditProblem, people: EditableRows, part: Any, fields: dict[Any, Field], chosen: SensitiveValues
-) -> Attribute:
+def _attribute(problem: AuditedPeople, people: EditableRows, part: Any, chosen: SensitiveValues) -> Attribute:
     names = edited_columns((part,))
-    mine = tuple(fields[name] for name in names)
+    values = {name: _written(part, name) for name in names}
+    mine = tuple(people.field(name, values[name], owner="audit") for name in names)
     edges = numbers = None
     if isinstance(part, Edit):
         labels = tuple(plain_cell(value) for value in mine[0].values)
@@ -416,7 +358,14 @@ def _attribute(
     return Attribute(", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers)
 
 
-def _absent(problem: AuditProblem, name: Any) -> Mask:
+def _written(part: Any, name: Any) -> Any:
+    """The values that an edit writes in a column."""
+    if isinstance(part, Edit):
+        return part.values
+    return list(dict.fromkeys(variant[name] for variant in part if name in variant))
+
+
+def _absent(problem: AuditedPeople, name: Any) -> Mask:
     """Whether a cell was missing before the table was filled for a model that does not take missing cells."""
     absent = problem.absent
     if absent is None or str(name) not in absent or len(absent) != problem.n:
@@ -456,12 +405,14 @@ class _Asked:
 
     def __init__(
         self,
-        problem: AuditProblem,
+        problem: AuditedPeople,
         people: EditableRows,
         attributes: tuple[Attribute, ...],
         combinations: IntArray,
         group: IntArray,
         first: IntArray,
+        *,
+        losses: bool,
     ) -> None:
         self.problem, self.people, self.attributes = problem, people, attributes
         self.combinations, self.group, self.first = combinations, group, first
@@ -471,7 +422,10 @@ class _Asked:
             np.full(shape, IMPOSSIBLE, dtype=np.int16) if decides else np.full(shape, np.nan)
         )
         self.outputs, self.own = problem.outputs, problem.decided.copy()
-        self.worst, self.worst_at = problem.base_loss.copy(), np.zeros(problem.n, dtype=np.int64)
+        self.worst: Floats | None = None
+        self.worst_at: IntArray | None = None
+        if losses:
+            self.worst, self.worst_at = problem.base_loss.copy(), np.zeros(problem.n, dtype=np.int64)
         self.moved = np.zeros(len(attributes), dtype=bool)
         self._certain = tabular_domain(problem.coordinates)
         self.shape = [len(one.codes) for one in attributes]
@@ -501,8 +455,8 @@ class _Asked:
         )
         self.answers[self.group[mine], at] = self.own[mine]
         group, which = np.nonzero(~known)
-        for begin in range(0, len(group), _BATCH):
-            g, e = group[begin : begin + _BATCH], which[begin : begin + _BATCH]
+        for begin in range(0, len(group), BATCH):
+            g, e = group[begin : begin + BATCH], which[begin : begin + BATCH]
             someone = self.first[start + g]
             table = rewritten(self.people, someone, self.attributes, self.combinations[e])
             possible = self._possible(table)
@@ -511,7 +465,8 @@ class _Asked:
             outputs[g[possible], e[possible]] = answer[possible]
             self.answers[start + g[possible], e[possible]] = decided[possible]
         self._note_moved(outputs)
-        self._note_worst(outputs, person, start)
+        if self.worst is not None and self.worst_at is not None:
+            self._note_worst(outputs, person, start, self.worst, self.worst_at)
 
     def _confirmed(
         self, person: IntArray, outputs: Floats, decided: Any, rows: IntArray, values: IntArray
@@ -562,7 +517,9 @@ class _Asked:
                 high, low = (f(grid, axis=k + 1, initial=e, where=~np.isnan(grid)) for f, e in _RANGE)
                 self.moved[k] = bool((high - low > _CLEAR * (1.0 + np.abs(low))).any())
 
-    def _note_worst(self, outputs: Floats, person: IntArray, start: int) -> None:
+    def _note_worst(
+        self, outputs: Floats, person: IntArray, start: int, worst: Floats, worst_at: IntArray
+    ) -> None:
         problem = self.problem
         for begin in range(0, len(person), size := max(1, _BLOCK // len(self.combinations))):
             some = person[begin : begin + size]
@@ -574,8 +531,8 @@ class _Asked:
             loss[real] = problem.coordinates.model.losses_of(flat[real], labels[real])
             each = loss.reshape(len(some), -1)
             top = each.argmax(axis=1)
-            self.worst_at[some] = top
-            self.worst[some] = np.maximum(self.worst[some], each[np.arange(len(some)), top])
+            worst_at[some] = top
+            worst[some] = np.maximum(worst[some], each[np.arange(len(some)), top])
 
     def alone(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Return the answers about everybody with one attribute changed alone, (n, values) for each."""
@@ -593,8 +550,8 @@ class _Asked:
                 place = np.ravel_multi_index(tuple(at.T), self.shape)
                 answers[on_grid, value] = self.answers[self.group[on_grid], place[on_grid]]
                 rest = np.flatnonzero(~on_grid & (one.own != value))
-                for begin in range(0, len(rest), _BATCH):
-                    some = rest[begin : begin + _BATCH]
+                for begin in range(0, len(rest), BATCH):
+                    some = rest[begin : begin + BATCH]
                     values = np.full((len(some), len(self.attributes)), -1)
                     values[:, k] = value
                     table = rewritten(self.people, some, self.attributes, values)
@@ -615,7 +572,7 @@ class _Asked:
         start, size = 0, 64
         while start < len(self.first) * count:
             number = np.arange(start, min(start + size, len(self.first) * count))
-            start, size = start + size, min(4 * size, _BATCH)
+            start, size = start + size, min(4 * size, BATCH)
             rows, values = self.first[number // count], self.combinations[number % count]
             differs = values[:, k] != one.own[rows]
             rows, values = rows[differs], values[differs]
@@ -639,14 +596,14 @@ class _Asked:
 _RANGE = ((np.max, -np.inf), (np.min, np.inf))
 
 
-def tabular_domain(place: Coordinates) -> bool:
+def tabular_domain(place: TableCoordinates) -> bool:
     """Whether every combination of possible values is possible, so that counterparts need not be checked."""
     from likewise.data.tabular import TabularDomain
 
     return type(place.domain) is TabularDomain
 
 
-def _shows_small_changes(problem: AuditProblem) -> bool:
+def _shows_small_changes(problem: AuditedPeople) -> bool:
     """Whether the model answers with more than decisions, or probabilities that were rounded to certainty."""
     if not problem.coordinates.model.gives_probabilities:
         return True

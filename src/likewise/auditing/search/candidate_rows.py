@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.auditing.dual.frontier import Floats
-from likewise.auditing.editable_rows import EditableFrame, EditableRows, Field
+from likewise.auditing.editable_rows import EditableFrame, EditableRows, Field, check_combinations
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.counterfactuals.edits import Edit, EditParts, SettledConsequences, edited_columns
@@ -88,9 +88,6 @@ def _log_posterior(
         likelihood /= likelihood.sum(axis=1, keepdims=True)
         score = score + np.log(likelihood) @ (share / max(share.sum(), 1))
     return np.asarray(score)
-
-
-MAX_EDITS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,11 +288,7 @@ def _combinations(edits: EditParts, fields: tuple[Field, ...], owner: str) -> In
                 ]
             )
     total = math.prod(map(len, choices))
-    if total > MAX_EDITS:
-        raise InputError(
-            f"{owner}: the edited columns have {total:,} combinations of values; at most {MAX_EDITS:,} are tried. "
-            "Edit fewer columns, or list fewer values: edits={'age': [25, 45, 65]}."
-        )
+    check_combinations(total, owner=owner)
     rows = np.full((total, len(fields)), -1, dtype=np.int64)
     for row, parts in zip(rows, itertools.product(*choices), strict=True):
         for codes in parts:

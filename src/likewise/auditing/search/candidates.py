@@ -17,7 +17,8 @@ import numpy as np
 from likewise.auditing.coordinates import Coordinates, priced_distance
 from likewise.auditing.dual.frontier import Floats, Frontier
 from likewise.auditing.dual.supporting_rows import Support
-from likewise.auditing.problem import AuditProblem, rows_of
+from likewise.auditing.people import rows_of
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.candidate_rows import Candidates, plan_candidates
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import IntArray, check_number

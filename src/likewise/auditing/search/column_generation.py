@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.coordinates import priced_distance, tabular
+from likewise.auditing.coordinates import priced_distance
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.frontier import Floats, Frontier
 from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.people import tabular
 from likewise.auditing.search.contract import Found
 from likewise.core.checks import IntArray, to_numpy
 from likewise.core.messages import Message

@@ -153,7 +153,8 @@ def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
     parts = ["## Individual fairness", escaped(document["summary"]["text"])]
     parts.append(f"**{escaped(verdict['title'])}.** {escaped(verdict['sentence'])}")
     numbers = document["numbers"]
-    head = [f"{numbers['people']:,} people", "value", f"{numbers['gap']['confidence']:.0%} interval"]
+    level = float(document["computed"]["settings"]["confidence"])
+    head = [f"{numbers['people']:,} people", "value", f"{level:.0%} interval"]
     parts.append(markdown_table(head, number_rows(numbers)))
     affected = _affected(document)
     if affected:

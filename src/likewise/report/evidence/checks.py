@@ -60,7 +60,9 @@ def checks_of(document: Mapping[str, Any]) -> tuple[Check, ...]:
     gap = Check(
         "gap-within-delta",
         _STATES[verdict["words"]],
-        f"gap at ε = {numbers['eps']:g} ({short_number(numbers['gap']['value'])}) against {delta}",
+        f"gap at ε = {numbers['eps']:g} ({short_number(numbers['gap']['value'])}) against {delta}"
+        if "gap" in numbers
+        else "the gap within a tolerance ε was not asked for",
         verdict["gap_sentence"] or "No δ was set.",
     )
     against = [finding["sentence"] for finding in document["findings"] if finding["blocks"]]
@@ -133,10 +135,15 @@ def _add_case(suite: ElementTree.Element, check: Check, name: str) -> None:
 
 
 def _properties(document: Mapping[str, Any]) -> dict[str, str]:
-    numbers = document["numbers"]
-    return {
+    numbers, changed = document["numbers"], document["numbers"]["changed"]
+    found = {
         "likewise.verdict": document["verdict"]["kind"],
         "likewise.people": str(numbers["people"]),
+        "likewise.changed": str(None if changed is None else changed["share"]),
+    }
+    if "gap" not in numbers:
+        return found
+    return found | {
         "likewise.eps": str(numbers["eps"]),
         "likewise.gap": str(numbers["gap"]["value"]),
         "likewise.pure_gap": str(numbers["pure_gap"]["value"]),

@@ -178,8 +178,8 @@ def figures_of(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
         "findings": ", ".join(finding["kind"] for finding in document["findings"]),
     }
     _flatten("numbers", document["numbers"], found)
-    _flatten("test", document["test"], found)
-    for bracket in document["certificate"]["brackets"]:
+    _flatten("test", document["test"] or {}, found)
+    for bracket in (document["certificate"] or {"brackets": ()})["brackets"]:
         start = f"bracket.{bracket['quantity']}.{bracket['eps']:g}"
         found |= {f"{start}.lower": bracket["lower"], f"{start}.upper": bracket["upper"]}
     if document["evaluation"] is not None:
@@ -367,22 +367,24 @@ def csv_tables(
     Returns
     -------
     dict of str to str
-        File name to content: ``numbers.csv``, ``curve.csv``, ``harm_by_value.csv``, ``twins_free.csv`` and, for ε > 0,
-        ``twins_budget.csv``; ``measures.csv`` with an evaluation, ``impact_ratios.csv`` with impact tables.
+        File name to content: ``numbers.csv`` and ``effects.csv``; of the worst case ``curve.csv``, ``harm_by_value.csv``,
+        ``twins_free.csv`` and, for ε > 0, ``twins_budget.csv``; ``measures.csv`` with an evaluation, ``impact_ratios.csv``
+        with impact tables.
 
     Notes
     -----
     Text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
-    curve = document["curve"]
-    frames = {
-        "numbers": numbers_frame(document),
-        "curve": pd.DataFrame({name: curve[name] for name in ("eps", "gap", "lambda")}),
-        "harm_by_value": result.unfair_map.by_value,
-        "twins_free": result.pure_map.top(len(result.pure_map.people)),
-    }
-    if result.eps > 0:
-        frames["twins_budget"] = result.unfair_map.top(len(result.unfair_map.people))
+    frames = {"numbers": numbers_frame(document)}
+    frames |= {} if result.effects is None else {"effects": result.effects}
+    if result.worst_case is not None:
+        frames |= {
+            "curve": pd.DataFrame({name: document["curve"][name] for name in ("eps", "gap", "lambda")}),
+            "harm_by_value": result.unfair_map.by_value,
+            "twins_free": result.pure_map.top(len(result.pure_map.people)),
+        }
+        if result.eps > 0:
+            frames["twins_budget"] = result.unfair_map.top(len(result.unfair_map.people))
     if document["evaluation"] is not None:
         frames["measures"] = pd.DataFrame(document["evaluation"]["measures"])
     if impact:
@@ -398,7 +400,7 @@ def numbers_frame(document: Mapping[str, Any]) -> pd.DataFrame:
     if only is not None:
         names = ", ".join(only["columns"])
         flat[f"changed_decisions, only {names}"] = only["changed_decisions"]
-        flat[f"gap, only {names}"] = only["gap"]
+        flat |= {} if only["gap"] is None else {f"gap, only {names}": only["gap"]}
     rows = [
         {"quantity": name, **(value if isinstance(value, Mapping) else {"value": value})}
         for name, value in flat.items()

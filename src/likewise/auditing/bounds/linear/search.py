@@ -14,9 +14,9 @@ from likewise.auditing.bounds.linear.model import LOSSES, LinearModel, Problem
 from likewise.auditing.bounds.linear.supremum import ExactResult, Solver, exact_supremum
 from likewise.auditing.bounds.reading_check import Asker, check_reading, check_rows
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.coordinates import tabular
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import split_bound
+from likewise.auditing.people import tabular
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import InputError

@@ -1,0 +1,169 @@
+"""The first question of an audit: whether a decision changes when only the sensitive columns do.
+
+The counterparts of everybody are asked about (`results.sensitive`), what becomes of people is counted
+(`results.effects`), and model and table are looked at before anything is said (`inference.sanity`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from likewise.auditing.inference.sanity import check_before_verdict
+from likewise.auditing.people import AuditedPeople
+from likewise.auditing.request import AuditRequest, settings_of
+from likewise.auditing.results.audit_result import AuditResult, Scope, SensitiveAnswer
+from likewise.auditing.results.effects import SensitiveSums
+from likewise.auditing.results.sensitive import enumerate_sensitive, sensitive_values
+from likewise.core.errors import InputError
+from likewise.core.intervals import proportion_interval
+from likewise.core.messages import Message
+from likewise.core.plain import plain_cell
+from likewise.counterfactuals.edits import edited_columns
+
+
+def answer_first_question(asked: AuditRequest, X: Any, y: Any) -> AuditResult:
+    """Audit a raw table by its sensitive columns alone: no metric, no search."""
+    clock = Clock()
+    people = ready_people(asked.people(X, y))
+    clock.lap("prepare")
+    found = enumerate_sensitive(people)
+    sums = None if found is None else SensitiveSums.of(found)
+    return first_answer(people, sums, asked, n=people.n, clock=clock)
+
+
+def ready_people(people: AuditedPeople) -> AuditedPeople:
+    """Return people with the values that their counterparts get, and say if these are all."""
+    if not people.edits:
+        raise InputError(
+            "audit: none of the sensitive columns may change: the domain calls them immutable. Pass another domain."
+        )
+    values = sensitive_values(people)
+    names = [str(name) for name in edited_columns(people.edits)]
+    said = (Message("assumption.every_value", columns=names),) if values.exact else ()
+    return people.with_known(values=values, assumptions=(*people.assumptions, *said))
+
+
+def first_answer(
+    people: AuditedPeople,
+    sums: SensitiveSums | None,
+    asked: AuditRequest,
+    *,
+    n: int,
+    clock: Clock,
+    assumptions: tuple[str, ...] | None = None,
+    settings: dict[str, Any] | None = None,
+) -> AuditResult:
+    """Put what changes with the sensitive columns alone into a result, after a look at whether it can be believed."""
+    findings = check_before_verdict(people, sums)
+    favourable = guess_favourable(people.coordinates.model.known_classes if people.decides else None)
+    clock.lap("sensitive columns")
+    return AuditResult(
+        n=n,
+        sensitive=_sensitive(sums, people, asked.confidence),
+        findings=findings,
+        assumptions=people.assumptions if assumptions is None else assumptions,
+        settings=settings_of(asked, people) if settings is None else settings,
+        timing=clock.timing,
+        scope=Scope(n, n, counted="position"),
+        favourable=favourable,
+        guessed=favourable is not None,
+        limit=asked.limit,
+    )
+
+
+@dataclass
+class Clock:
+    """CPU seconds by part."""
+
+    timing: dict[str, float] = field(default_factory=dict)
+    _last: float = field(default_factory=time.process_time)
+
+    def lap(self, name: str) -> None:
+        """Book the CPU time since the last lap under `name`."""
+        now = time.process_time()
+        self.timing[name] = self.timing.get(name, 0.0) + now - self._last
+        self._last = now
+
+    def book(self, name: str, seconds: float) -> None:
+        """Book CPU time that was measured where it was spent, instead of this process's since the last lap."""
+        self.timing[name] = self.timing.get(name, 0.0) + seconds
+        self._last = time.process_time()
+
+
+def _sensitive(
+    sums: SensitiveSums | None, people: AuditedPeople, confidence: float
+) -> SensitiveAnswer | None:
+    if sums is None:
+        return None
+    n, shift = sums.n, sums.shift
+    counted = people.counts_changes
+    share = proportion_interval(sums.changed, n, confidence=confidence) if counted else None
+    # In an order that does not depend on which part was first to hold a value or a decision.
+    groups = sorted(
+        sums.groups,
+        key=lambda g: (sums.attributes.index(g.column), str(g.value), str(g.decision), str(g.label)),
+    )
+    found = SensitiveAnswer(
+        columns=sums.columns,
+        attributes=sums.attributes,
+        changed=sums.changed / n if counted else None,
+        changed_interval=None if share is None else (share.low, share.high if sums.exact else 1.0),
+        groups=tuple(map(_rounded, groups)),
+        exchanges=tuple(map(_rounded, sums.exchanges)),
+        outcomes=tuple(map(_rounded, sums.outcomes)),
+        people=sums.people,
+        shift=None if shift is None else (shift.mean, shift.largest),
+        exact=sums.exact,
+        tolerance=people.tolerance,
+    )
+    if sums.harm is None:
+        return found
+    from likewise.auditing.inference.intervals import gap_interval
+
+    free, ceiling = float("inf"), people.coordinates.model.loss.upper_bound
+    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=ceiling, confidence=confidence)
+    return replace(found, gap=sums.harm.mean, gap_interval=(gap.low, gap.high))
+
+
+def _rounded(one: Any) -> Any:
+    """Return a count whose exact sum of predicted numbers is a float."""
+    return one if one.total is None else replace(one, total=float(one.total.fraction))
+
+
+# Pairs of labels of which one is plainly the favourable one, in lower case.
+_FAVOURABLE = (
+    ("0", "1"),
+    ("-1", "1"),
+    ("false", "true"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("bad", "good"),
+    ("reject", "accept"),
+    ("rejected", "accepted"),
+    ("denied", "approved"),
+    ("refused", "granted"),
+    ("fail", "pass"),
+)
+_BELOW, _ABOVE = re.compile(r"<=?\s*([\d.,]+\s*\w*)\.?"), re.compile(r">=?\s*([\d.,]+\s*\w*)\.?")
+
+
+def guess_favourable(classes: Any) -> Any:
+    """Return the class that is plainly the favourable one of two by its name, such as "yes" or ">50K"; else None."""
+    if classes is None or len(classes) != 2:
+        return None
+    cells = [plain_cell(value) for value in classes]
+    words = [
+        str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip().lower()
+        for cell in cells
+    ]
+    for pair in _FAVOURABLE:
+        if set(words) == set(pair):
+            return cells[words.index(pair[1])]
+    for low, high in ((0, 1), (1, 0)):
+        below, above = _BELOW.fullmatch(words[low]), _ABOVE.fullmatch(words[high])
+        if below and above and below[1] == above[1]:
+            return cells[high]
+    return None
