@@ -63,7 +63,7 @@ def test_a_folder_with_everything_comes_out(table, here, tmp_path, monkeypatch):
         f"likewise improve {table} --target hired --sensitive sex --edit kind:x=y --within 0.2 --output {out}"
     )
     assert shlex.split(document["command"]) == shlex.split(repeated)
-    assert "To repeat it: likewise improve" in done.stdout
+    assert "Wrote improvement.json, index.html, alternatives.csv and model.ubj to " in done.stdout
     assert "about" in done.stderr
     people = pd.read_csv(table).drop(columns="hired")
     model = lw.load_model(out / "model.ubj")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -372,12 +373,20 @@ def command(
         quiet=quiet,
         document=lambda: to_json(report.audit_document(result, name=model, **extras)),
         show=lambda: report.print_audit(
-            result, full=full, language=language, evaluation=evaluation, twins=extras.get("twins", ())
+            result,
+            full=full,
+            language=language,
+            evaluation=evaluation,
+            twins=extras.get("twins", ()),
+            lines=20 - progress.lines - bool(outputs.paths),
         ),
         html=lambda path: report.write_html(result, path, overwrite=force, **page, **extras),
         json=lambda path: report.write_json(result, path, overwrite=force, **extras),
         folder=lambda path: _leave_evidence(ctx, audited, path, provenance, force=force),
     )
+    limit = result.headline.limit
+    if limit is not None and limit.passed is False and sys.stdout.isatty() and not quiet:
+        ctx.exit(1)  # the last line on the screen says why
     _judge(result)
 
 

@@ -28,6 +28,7 @@ from likewise.cli.options import (
 from likewise.cli.output import announce_plan, reporting, say
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress, stop_if_interrupted
+from likewise.core.text import join_words
 
 if TYPE_CHECKING:
     from likewise.cli.output import Reporter
@@ -235,11 +236,11 @@ def _improved(
 
 
 def _show(found: Improvement, written: Sequence[Path]) -> None:
-    click.echo(str(found))
     for name, reason in found.failed.items():
         say(f"Not computed: {name}: {reason}", err=True)
-    for note in found.notes:
-        say(f"Note: {note}")
-    for path in written:
-        say(f"Wrote {path}")
-    say(f"To repeat it: {found.command}")
+    names = join_words([path.name for path in written])
+    say(
+        f"Wrote {names} to {written[0].parent}; index.html has every figure with its interval, and the notes."
+    )
+    for line in str(found).splitlines():
+        say(line)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,12 +71,14 @@ def command(
     if not quiet:
         say(f"{table.name}: {len(frame):,} people, {len(looks):,} columns")
         say("")
-        click.echo(_table(looks))
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        for line in _table(looks).splitlines():
+            click.echo(line if width is None else _short(line, width))
     if file is not None:
         write_columns(looks, file, table=table.name)
         if not quiet:
             say("")
-            say(f"Wrote {file}. Edit it where a guess is wrong, and pass it on: --columns {file}")
+            say(f"Wrote {file}. Correct what was guessed wrong, and pass it on: --columns {file}")
     elif kept and not no_file:
         progress.note(
             f"{DEFAULT} is there already and was left as it is. Pass -o FILE.toml or --force to write this."

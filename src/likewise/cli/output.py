@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +16,7 @@ import click
 from likewise.core.errors import InputError, require
 from likewise.core.progress import progress_bar, stop_if_interrupted, written_duration
 from likewise.core.streams import open_console
-from likewise.core.text import printable
+from likewise.core.text import join_words, printable
 
 if TYPE_CHECKING:
     from likewise.cli.options import Outputs
@@ -39,8 +42,11 @@ def check_outputs(paths: Sequence[Path], *, force: bool) -> None:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line, whatever stands in the names and cells that it tells."""
-    click.echo(printable(line), err=err)
+    """Print one line, whatever stands in the names and cells that it tells; on a terminal, break it between words."""
+    line = printable(line)
+    if (sys.stderr if err else sys.stdout).isatty():
+        line = textwrap.fill(line, shutil.get_terminal_size().columns, break_on_hyphens=False)
+    click.echo(line, err=err)
 
 
 def deliver(
@@ -61,9 +67,9 @@ def deliver(
     if outputs.screen:
         click.echo(document().rstrip("\n"))
     elif not quiet:
+        if outputs.paths:
+            say(f"Wrote {join_words([str(path) for path in outputs.paths.values()], 'and')}.")
         show()
-        for path in outputs.paths.values():
-            say(f"Wrote {path}")
 
 
 # Cells: trainings that run in processes of their own and are kept.
@@ -83,12 +89,12 @@ def announce_plan(plan: Plan, jobs: int, quiet: bool) -> None:
 
 @contextmanager
 def reporting(total: int, quiet: bool, *, unit: str = "seed") -> Iterator[Reporter | None]:
-    """Yield what to call after each cell: a bar with the time left on a terminal, a line per cell in a log."""
+    """Yield what to call after each cell: a bar with the time left on a terminal, or a line per cell in a log."""
     if quiet or not total:
         yield None
         return
     on_terminal = bool(open_console(stderr=True).is_terminal)
-    with progress_bar(show=on_terminal, counted=True, estimated=False, transient=False) as bar:
+    with progress_bar(show=on_terminal, counted=True, estimated=False, transient=True) as bar:
         bar.start("Computing", total=total)
 
         def show(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
@@ -96,7 +102,6 @@ def reporting(total: int, quiet: bool, *, unit: str = "seed") -> Iterator[Report
             left = f"about {written_duration(seconds)} left" if seconds else ""
             line = _line(task, outcome, unit)
             bar.update(progress.done, note=left)
-            bar.print(line)
             if not on_terminal:
                 rest = f", {left}" if left else ""
                 say(f"{line} ({progress.done} of {progress.total}{rest})", err=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,11 +42,6 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.update(self._task, completed=done, **shown)
 
-    def print(self, line: str) -> None:
-        """Print a line above the bar."""
-        if self._bar is not None:
-            self._bar.console.print(line, markup=False)
-
 
 @contextmanager
 def progress_bar(
@@ -77,12 +72,14 @@ def progress_bar(
 
 
 class Progress:
-    """Stages of a command: a spinner with the current one, a line with its time when it is done; and notes."""
+    """Stages of a command, the current one on the screen alone: what stays there is the result and the notes."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._console = open_console(stderr=True)
         self._quiet = quiet
+        self._held: list[str] | None = None
         self.shown = bool(self._console.is_terminal) and not quiet
+        self.lines = 0  # of notes, on a terminal
 
     @property
     def searches(self) -> Any:
@@ -91,25 +88,45 @@ class Progress:
 
     @contextmanager
     def stage(self, title: str, *, spinner: bool = True) -> Iterator[None]:
-        """Show a stage while the block runs."""
+        """Show a stage while the block runs; its notes come when it has ended."""
         if not self.shown:
             yield
             return
+        self._held = []
+        try:
+            with self._status(title) if spinner else self._title(title):
+                yield
+        finally:
+            held, self._held = self._held, None
+            for text in held:
+                self.note(text)
+
+    def _status(self, title: str) -> Any:
         from rich.markup import escape
 
-        start = time.monotonic()
-        if spinner:
-            with self._console.status(f"{escape(title)} …"):
-                yield
-        else:
-            self._console.print(f"{title} …", markup=False)
+        return self._console.status(f"{escape(title)} …")
+
+    @contextmanager
+    def _title(self, title: str) -> Iterator[None]:
+        """A line that bars are drawn over: two of rich's displays cannot be shown at a time."""
+        from rich.control import Control
+        from rich.segment import ControlType
+
+        self._console.print(f"{title} …", markup=False, end="")
+        self._console.control(Control(ControlType.CARRIAGE_RETURN))
+        try:
             yield
-        self._console.print(f"[green]✓[/] {escape(title)} [dim]{time.monotonic() - start:.1f} s[/]")
+        finally:
+            self._console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
 
     def note(self, text: str) -> None:
         """Print something that the user should know, in one line on standard error."""
-        if not self._quiet:
-            write_error(f"Note: {text}")
+        if self._held is not None:
+            self._held.append(text)
+        elif not self._quiet:
+            said = printable(f"Note: {text}")
+            self.lines += len(textwrap.wrap(said, self._console.width)) if self.shown else 0
+            write_error(said)
 
 
 def written_duration(seconds: float) -> str:

@@ -439,7 +439,7 @@ def choose_columns(
     names = [str(name) for name in frame.columns if name in wanted and name not in nested]
     rest = [repr(str(name)) for name in frame.columns if name not in wanted]
     if rest and used is not None:
-        notes.append(f"the model does not use {truncated(rest)}; left out.")
+        notes.append(f"the model does not use {truncated(rest, most=3)}; left out.")
     must = {*needed, *(used or ()), *choices.only}
     plans, out = {}, [f"{name!r} (lists, dicts or sets)" for name in sorted(nested)]
     known = {name: ColumnPlan("category") for name in categories}

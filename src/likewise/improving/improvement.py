@@ -27,6 +27,8 @@ _WORDS = {
     GAP: "improve.gap",
     GROUP_GAP: "improve.a_group_gap",
 }
+# Models, and figures of people never seen, that are printed.
+_SHOWN = 5
 # What the command line calls them.
 SHORT = {"changed": CHANGED, "pure": PURE_GAP, "gap": GAP, "group": GROUP_GAP}
 
@@ -357,24 +359,27 @@ class Improvement:
         return Message("improve.groups", group=group, group_before=before)
 
     def __str__(self) -> str:
-        head = [f"cross-validated on {self.n_train:,} people", *self.measures]
+        # The models that the rule would take next come first; `frame` has all of them.
+        chosen = {self.chosen: 0}
+        order = sorted(
+            self.alternatives, key=lambda a: (chosen.get(a.name, 1), not a.accurate_enough, a[CHANGED])
+        )
+        names = {ACCURACY: "bal. accuracy", CHANGED: "changed", PURE_GAP: PURE_GAP, GAP: GAP}
         rows = [
-            [("→ " if a.name == self.chosen else "  ") + a.name, *(_shown(m) for m in a.figures)]
-            for a in self.alternatives
+            [("→ " if a.name == self.chosen else "  ") + a.name, *(f"{a[name]:.3f}" for name in names)]
+            for a in order[:_SHOWN]
         ]
-        lines = [text_table(head, rows), "", f"Rule: {self.rule}.", self.sentence(), ""]
-        head = [f"“{self.chosen}” on {self.n_test:,} people never seen", "value", "announced"]
+        lines = [text_table([f"{self.n_train:,} people", *names.values()], rows)]
+        if len(order) > _SHOWN:
+            lines.append(f"  and {len(order) - _SHOWN} more")
         announced = {m.name: m for m in self.unseen.announced}
         rows = [
-            [m.name, f"{m.value:.3f}", f"[{announced[m.name].low:.3f}, {announced[m.name].high:.3f}]"]
-            for m in self.unseen.figures
+            [m.name, f"{m.value:.3f}", f"{announced[m.name].low:.3f} to {announced[m.name].high:.3f}"]
+            for m in self.unseen.figures[:_SHOWN]
         ]
-        return "\n".join([*lines, text_table(head, rows)])
+        head = [f"{self.n_test:,} people never seen", "value", "announced"]
+        return "\n".join([*lines, "", text_table(head, rows), "", self.sentence()])
 
 
 def _values(figures: Sequence[Measure]) -> dict[str, float]:
     return {measure.name: measure.value for measure in figures}
-
-
-def _shown(measure: Measure) -> str:
-    return f"{measure.value:.3f} [{measure.low:.3f}, {measure.high:.3f}]"

@@ -267,7 +267,7 @@ def name_classes(model: Model, values: Sequence[Any], favourable: Any = None) ->
 
 def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
     rest = [name for name in frame.columns if name not in set(columns)]
-    return f"the model does not use {truncated(rest)}; left out." if rest else ""
+    return f"the model does not use {truncated(rest, most=3)}; left out." if rest else ""
 
 
 def _written(value: Any) -> str:

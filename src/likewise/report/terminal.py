@@ -63,6 +63,7 @@ def print_audit(
     twins: Sequence[TwinStudy] = (),
     people: int = 5,
     labels: Mapping[Any, str] | None = None,
+    lines: int = _LINES,
 ) -> None:
     """Print an audit in at most 20 lines that end in the verdict.
 
@@ -83,6 +84,8 @@ def print_audit(
         How many people the annex shows.
     labels : mapping, optional
         Names of the labels and decisions.
+    lines : int, default=20
+        How many lines there are; what says least is left out.
 
     Examples
     --------
@@ -117,8 +120,8 @@ def print_audit(
         for words in _twins_words(study):
             out.print(Text(f"  {words}.", style="dim"))
         out.print()
-    lines, verdict = audit_lines(result, labels, language=language, width=min(out.width, 100))
-    for line in lines:
+    said, verdict = audit_lines(result, labels, language=language, width=min(out.width, 100), lines=lines)
+    for line in said:
         out.print(Text(line), soft_wrap=True)
     style = _STYLES[result.headline.badge]
     for number, line in enumerate(verdict):
@@ -137,14 +140,15 @@ def audit_lines(
     *,
     language: str = "en",
     width: int = _WIDTH,
+    lines: int = _LINES,
 ) -> tuple[list[str], list[str]]:
-    """Return an audit in at most 20 lines: scope and findings, who loses and gains, one person, how sure; the verdict apart."""
+    """Return an audit in a few lines: scope and findings, who loses and gains, one person, how sure; the verdict apart."""
     say, found, names = Texts(language), result.headline, labels or {}
 
     def wrapped(*sentences: str, most: int) -> list[str]:
         text = " ".join(say.said(sentence) for sentence in sentences if sentence)
-        lines = textwrap.wrap(text, width, break_on_hyphens=False)
-        return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: width - 2] + " …"]
+        parts = textwrap.wrap(text, width, break_on_hyphens=False)
+        return parts if len(parts) <= most else [*parts[: most - 1], parts[most - 1][: width - 2] + " …"]
 
     verdict = wrapped(Message("first.titled", title=found.title, sentence=found.sentence), most=6)
     if found.limit is not None:
@@ -154,11 +158,13 @@ def audit_lines(
     top += [line for note in notes[:2] for line in wrapped(note, most=2)]
     if not result.answered:
         return [*top, ""], verdict
-    sure, one = [*_gap(result, wrapped), *wrapped(found.sure, most=6)], example_person(result)
+    room = lines - len(top) - len(verdict) - 3
+    sure, one = _gap(result, wrapped), example_person(result)
+    sure += wrapped(found.sure, most=min(max(room - len(sure) - 4, 2), 6))
     example = [] if one is None else wrapped(example_words(result, one, names), most=3)
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
     bars = _bars(result, say, width)
-    room = _LINES - len(top) - len(sure) - len(verdict) - 3
+    room -= len(sure)
     for part, least in ((bars, 2), (example, len(example)), (rates, 1)):
         # What does not fit is left out, never cut in the middle.
         del part[room if room >= least else 0 :]
