@@ -308,6 +308,27 @@ def test_a_model_that_refuses_every_man_does_not_pass_where_sex_is_a_number(run,
     assert "In all, 300 of 300 people" in flat
 
 
+def test_a_model_of_three_classes_keeps_them_if_one_is_called_favourable(run, people, tmp_path):
+    """Broke once: the target was cut into Low and not Low, which the model had never heard of."""
+    skops = pytest.importorskip("skops.io")
+    from sklearn.tree import DecisionTreeClassifier
+
+    numbers = people[["age", "hours"]].assign(sex=(people["sex"] == "Male").astype(int))
+    risk = np.select(
+        [people["age"] + 20 * numbers["sex"] > 70, people["age"] > 40], ["High", "Medium"], "Low"
+    )
+    skops.dump(
+        DecisionTreeClassifier(max_depth=4, random_state=0).fit(numbers, risk), tmp_path / "tree.skops"
+    )
+    numbers.assign(risk=risk).to_csv("risks.csv", index=False)
+    asked = ("--target", "risk", "--sensitive", "sex", "--favourable", "Low", "-o", "-")
+    done = run("audit", "tree.skops", "risks.csv", *asked)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["summary"]
+    assert found["scope"]["favourable"] == "Low"
+    assert found["changed"]["count"] == sum(found["directions"].values()) > 0
+
+
 # ------------------------------------------------------------------------------------------------ bad input
 
 

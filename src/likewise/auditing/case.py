@@ -122,6 +122,11 @@ def table_request(
 ) -> TableRequest:
     """Return what is asked of a table, with what the model and the metric know of its columns."""
     used, width, encoder = (None, None, None) if loaded is None else model_columns(loaded)
+    if loaded is not None and choices.get("favourable") is not None:
+        own = adapter_of(loaded.native, "auto", None).known_classes
+        if own is not None and len(own) > 2:
+            # Labels are cut in two for a model that decides between two; this one has names for all of them.
+            choices["favourable"] = None
     return TableRequest(
         needed=(*needed, *metric_columns(metric)),
         used=used,
