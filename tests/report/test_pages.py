@@ -191,6 +191,29 @@ def test_both_kinds_of_changed_people_are_counted_and_listed():
     assert frame["skill"][example["row"]] == pytest.approx(example["cells"]["skill"])
 
 
+def test_of_three_decisions_nobody_is_counted_as_gaining_who_would_not():
+    """Broke once: of more than 500 people of one decision, those beyond the list all counted as gaining."""
+    frame = people(2600)
+
+    def three(table):
+        # Women get "b" instead of "c", which is no gain; a few of both get "a", the favourable one.
+        top = table["skill"] > 1.9
+        return np.eye(3)[np.where(top, 0, np.where(table["sex"] == "F", 1, 2))]
+
+    from likewise.models import as_model
+
+    model = as_model(three, classes=["a", "b", "c"], takes_frame=True)
+    for n, expected in ((2600, {"lose": 0, "gain": None, "other": None}), (300, None)):
+        part = frame.iloc[:n]
+        result = lw.audit(model, part, sensitive_features=["sex"], favourable="a")
+        document = audit_document(result)
+        changed = int((part["skill"] <= 1.9).sum())
+        assert document["summary"]["directions"] == (expected or {"lose": 0, "gain": 0, "other": changed})
+        text = shown(render_html(document))
+        assert ("and would gain it or get another decision" in text) == (n == 2600)
+        assert "who do not get the favourable decision and would get it" not in text
+
+
 def test_numbers_are_shown_as_they_are_recorded():
     frame = people().assign(lvr=0.9043478261)
     page = render_html(audit_document(default_audit(frame)))

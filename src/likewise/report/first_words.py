@@ -164,18 +164,24 @@ def _of_both_kinds(result: AuditResult) -> list[ChangedPerson]:
     return [one for one in listed if one.person in kept]
 
 
-def _directions(result: AuditResult) -> dict[str, int] | None:
+def _directions(result: AuditResult) -> dict[str, int | None] | None:
     """How many people would lose and gain the favourable decision; None if it is not known, or numbers are predicted.
 
-    With more than two decisions people who would gain are told from others by the list, of at most 500 for each decision.
+    With more than two decisions people who would gain are told from others by the list; None if that is not complete.
     """
     only, changed = result.sensitive, result.changed
     if only is None or changed is None or only.shift is not None or result.favourable is None:
         return None
     first = [group for group in only.groups if group.column == only.attributes[0]]
     lose = sum(group.changed for group in first if group.decision == result.favourable)
-    other = sum(result.direction(one) == "other" for one in result.listed)
-    return {"lose": lose, "gain": changed.count - lose - other, "other": other}
+    rest = changed.count - lose
+    decisions = {group.decision for group in only.groups} | {one.twin_decision for one in result.listed}
+    if len(decisions) <= 2:
+        return {"lose": lose, "gain": rest, "other": 0}
+    kinds = [result.direction(one) for one in result.listed]
+    if len(kinds) - kinds.count("lose") < rest:
+        return {"lose": lose, "gain": None, "other": None}
+    return {"lose": lose, "gain": kinds.count("gain"), "other": kinds.count("other")}
 
 
 def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:

@@ -283,8 +283,10 @@ class _AuditParts:
             said["kinds"] = [
                 texts(f"page.people.count_{kind}", n=n, favourable=self.favourable)
                 for kind, n in kinds.items()
-                if n or kind != "other"
+                if n or (n is not None and kind != "other")
             ]
+            if kinds["gain"] is None:
+                said["kinds"].append(texts("page.people.count_rest", n=total - kinds["lose"]))
         lede = texts(f"page.people.lede{side or ('' if kinds else '_plain')}", **said)
         if len(self.columns) > 1 and not side:
             lede += " " + texts("page.people.fewest")
