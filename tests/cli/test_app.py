@@ -40,6 +40,8 @@ def test_help_lists_the_verbs_without_torch():
         "audit-texts",
         "replay",
         "verify",
+        "person",
+        "recourse",
         "train",
         "improve",
         "learn-metric",

@@ -28,7 +28,7 @@ MADE = (
     "page.effects.l", "page.effects.gain", "page.effects.higher", "page.effects.disadvantage", "page.people.count_", "page.computed.decisions", "page.computed.predictions", "page.compared.lose", "page.compared.gain",
     "badge.", "verified.sentence.", "verified.head.", "headline.", "counted.", "effect.",
     "setting.", "setting_value.", "measure.", "clock.", "search.",
-    "interval.about_", "assumption.domain_of_",
+    "person.way_status.", "person.twins_sentence.", "person.unit_", "person.direction_", "interval.about_", "assumption.domain_of_",
 )  # fmt: skip
 
 

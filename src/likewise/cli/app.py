@@ -164,6 +164,8 @@ VERBS = {
     "audit": ("audit", "Audit a model for unequal treatment of comparable people."),
     "audit-texts": ("audit_texts", "Audit scores of texts by swapped names, above the noise."),
     "verify": ("verify", "Prove whose decision cannot depend on a column."),
+    "person": ("person", "Explain one person's decision, and what would change it."),
+    "recourse": ("recourse", "What a favourable decision would cost those refused."),
     "serve": ("serve", "Serve the page with the model behind it, in the browser."),
     "replay": ("replay", "Repeat an audit from its evidence and compare the figures."),
     "train": ("train", "Train a model that treats comparable people alike."),

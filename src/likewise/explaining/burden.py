@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,15 @@ class Recourse:
 
     def __repr__(self) -> str:
         return f"<Recourse: {self.looked:,} of {self.refused:,} refused people, {self.proved:.1%} proved, {self.unequal}>"
+
+    def __str__(self) -> str:
+        text: str = import_module("likewise.report.person").recourse_text(self)
+        return text
+
+    def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
+        """Write the page (.html) or everything that is known (.json); returns the path."""
+        report = import_module("likewise.report.person")
+        return report.save(report.recourse_document(self), path, language=language, overwrite=overwrite)
 
 
 def recourse(

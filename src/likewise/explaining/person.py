@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,15 @@ class Explanation:
     def __repr__(self) -> str:
         said = "" if self.least is None else f", {self.least}"
         return f"<Explanation: row {self.row}, {self.decision}{said}>"
+
+    def __str__(self) -> str:
+        text: str = import_module("likewise.report.person").person_text(self)
+        return text
+
+    def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
+        """Write the letter (.html) or everything that is known (.json); returns the path."""
+        report = import_module("likewise.report.person")
+        return report.save(report.person_document(self), path, language=language, overwrite=overwrite)
 
 
 def explain(

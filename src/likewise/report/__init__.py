@@ -27,6 +27,12 @@ if TYPE_CHECKING:
         write_evidence as write_evidence,
     )
     from likewise.report.html import render_html as render_html
+    from likewise.report.person import (
+        person_document as person_document,
+        print_person as print_person,
+        print_recourse as print_recourse,
+        recourse_document as recourse_document,
+    )
     from likewise.report.plots import (
         plot_box as plot_box,
         plot_curve as plot_curve,

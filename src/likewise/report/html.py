@@ -9,6 +9,7 @@ from likewise.core.errors import bad_parameter
 from likewise.core.messages import Texts, check_language
 from likewise.report.document import KINDS
 from likewise.report.page import Answer, Tone, asset, render_page, section
+from likewise.report.person import render_person, render_recourse
 from likewise.report.score_report import render_scores
 from likewise.report.templates import by_attribute, cell_words, known_words, templates
 from likewise.report.unfair_map_values import MAX_COLUMNS
@@ -66,8 +67,12 @@ def render_html(
         return render_scores(document, title=title, texts=texts)
     if kind == "verification":
         return render_verification(document, title=title, texts=texts)
+    if kind == "person":
+        return render_person(document, title=title, texts=texts)
+    if kind == "recourse":
+        return render_recourse(document, title=title, texts=texts)
     if kind not in KINDS:
-        allowed = "of kind audit, comparison, scores or verification"
+        allowed = "of kind audit, comparison, scores, verification, person or recourse"
         raise bad_parameter("render_html", "document", allowed=allowed, got=document["kind"])
     # The rows of everybody audited are for AuditResult.load; the page lists a few people.
     document = {name: part for name, part in document.items() if name != "result"}

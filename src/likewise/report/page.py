@@ -81,12 +81,14 @@ def render_page(
     scripts: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
     asks_server: bool = False,
+    sheet: bool = False,
 ) -> str:
     """Return a page; sections and annex are HTML, everything else is escaped here.
 
     `scope` says of what the page is: names and values, before the date, the files and the command of the provenance.
     `scripts` are JavaScript sources, each run in a scope of its own, and `data` the JSON that they read by its
-    element's id. A page without scripts allows none. A page with an answer has an annex and lines to sign.
+    element's id. A page without scripts allows none. A page with an answer has an annex and lines to sign; a `sheet` is
+    printed on one sheet of paper, without the annex.
     """
     script = "".join(f"(() => {{\n{source}}})();\n" for source in scripts)
     parts = [] if answer is None else [answer.html(texts)]
@@ -119,7 +121,7 @@ def render_page(
 <link rel="icon" href="data:,">
 <style>{asset("page.css")}</style>
 </head>
-<body>
+<body{' class="sheet"' if sheet else ""}>
 <a class="skip" href="#main">{escape(texts("page.skip"))}</a>
 <header class="top">
 <div class="wrap">

@@ -1,0 +1,655 @@
+"""One person's decision as a letter, and the burden of everybody refused: plain documents, pages and the terminal."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from likewise.core.intervals import Measure
+from likewise.core.messages import Texts
+from likewise.core.plain import plain_cell, rounded
+from likewise.core.streams import open_console
+from likewise.report.first_words import findings_document
+from likewise.report.page import Answer, Tone, render_page, section
+from likewise.report.templates import cell_words
+
+if TYPE_CHECKING:
+    from likewise.explaining.burden import Recourse
+    from likewise.explaining.person import Counterpart, Explanation, Reason, Suggestion
+    from likewise.report.provenance import Provenance
+
+_WIDTH = 80
+# People of a table that are listed on the page and in the terminal.
+_LISTED, _PRINTED = 50, 5
+
+
+def person_document(
+    found: Explanation, *, name: str = "", source: str = "X", provenance: Provenance | None = None
+) -> dict[str, Any]:
+    """Everything about one person as plain values; nothing of it is about anybody else.
+
+    Parameters
+    ----------
+    found : Explanation
+    name : str, optional
+        Of the model.
+    source : str, default="X"
+        What the table is called.
+    provenance : Provenance, optional
+        When, of which files, by which command.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
+    >>> found = lw.explain(tree, people, row=1, sensitive_features=["sex"], favourable=1)
+    >>> person_document(found)["least"]["changes"]
+    [{'column': 'hours', 'recorded': 20, 'instead': 26, 'cost': 0.2}]
+    """
+    return {
+        "kind": "likewise.report.person",
+        "model": name,
+        "provenance": None if provenance is None else provenance.document(),
+        "findings": findings_document(found.findings),
+        "row": found.row,
+        "counted": found.counted,
+        "source": source,
+        "recorded": dict(found.recorded),
+        "decision": plain_cell(found.decision),
+        "favourable": plain_cell(found.favourable),
+        "refused": found.refused,
+        "score": rounded(found.score),
+        "line": found.line,
+        "sensitive": list(found.sensitive_features),
+        "not_read": list(found.not_read),
+        "least": _suggestion(found.least),
+        "fewest": _suggestion(found.fewest),
+        "alternatives": [_suggestion(one) for one in found.alternatives],
+        "reasons": [_reason(one) for one in found.reasons],
+        "principal_reasons": [one.column for one in found.principal_reasons],
+        "reference": found.reference,
+        "exact_reasons": found.exact_reasons,
+        "counterparts": [_counterpart(one) for one in found.counterparts],
+        "settings": dict(found.settings),
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """A cost; None if it is infinite or not known."""
+    return None if value is None or not math.isfinite(value) else rounded(value)
+
+
+def _suggestion(one: Suggestion | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    changes = [asdict(change) | {"cost": _number(change.cost)} for change in one.changes]
+    return {"status": one.status, "cost": _number(one.cost), "lower": _number(one.lower), "changes": changes}
+
+
+def _reason(one: Reason) -> dict[str, Any]:
+    return asdict(one) | {"contribution": rounded(one.contribution), "error": rounded(one.error)}
+
+
+def _counterpart(one: Counterpart) -> dict[str, Any]:
+    return {
+        "values": dict(one.values),
+        "plausible": one.plausible,
+        "decision": plain_cell(one.decision),
+        "favourable": one.favourable,
+        "least": _suggestion(one.least),
+        "difference": _number(one.difference),
+        "endless": one.difference is not None and math.isinf(one.difference),
+        "known": one.difference is not None,
+        "exact": one.exact,
+        "reasons": [_reason(part) for part in one.reasons],
+        "same_reasons": one.same_reasons,
+    }
+
+
+def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """A table whose rows become cards on a narrow screen; the first cell of a row is its name, all are escaped."""
+
+    def kind(k: int) -> str:
+        return ' class="right"' if k in right else ""
+
+    top = "".join(f'<th scope="col"{kind(k)}>{escape(head)}</th>' for k, head in enumerate(heads))
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(
+            f'<td{kind(k)} data-label="{escape(heads[k])}">{escape(cell)}</td>'
+            for k, cell in enumerate(row[1:], 1)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    table = f'<table class="grid stack"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{table}</div>'
+
+
+# Words of one person.
+
+
+def _values(values: Mapping[str, Any], texts: Texts) -> str:
+    return ", ".join(f"{name} = {cell_words(texts, value)}" for name, value in values.items())
+
+
+def _changes(one: Mapping[str, Any], texts: Texts) -> str:
+    said = [
+        texts(
+            "person.change",
+            column=change["column"],
+            recorded=cell_words(texts, change["recorded"]),
+            instead=cell_words(texts, change["instead"]),
+        )
+        for change in one["changes"]
+    ]
+    return texts.number(said, "list")
+
+
+def _way(one: Mapping[str, Any], favourable: Any, texts: Texts) -> str:
+    """The sentence about a least change."""
+    status = one["status"]
+    if status == "bracket" and not one["changes"]:
+        status = "not_found"
+    return texts(
+        f"person.way_status.{status.replace(' ', '_')}",
+        favourable=cell_words(texts, favourable),
+        changes=_changes(one, texts),
+        cost=one["cost"] or 0.0,
+        lower=one["lower"] or 0.0,
+    )
+
+
+def _score(document: Mapping[str, Any], texts: Texts) -> str:
+    favourable = cell_words(texts, document["favourable"])
+    if not document["refused"]:
+        return texts("person.granted", decision=cell_words(texts, document["decision"]))
+    if document["line"] is None:
+        return ""
+    key = "person.score" if document["line"] == 0.5 else "person.score_number"
+    return texts(key, favourable=favourable, score=document["score"], line=document["line"])
+
+
+def _twins_sentence(document: Mapping[str, Any], texts: Texts) -> str:
+    """What other sensitive values would change: the decision, else the cost, else nothing."""
+    columns = [name for name in document["sensitive"] if name not in document["not_read"]]
+    listed = [one for one in document["counterparts"] if one["plausible"]]
+    if not columns or not listed:
+        return texts("person.not_read", columns=document["sensitive"]) if document["sensitive"] else ""
+    words: dict[str, Any] = {"columns": columns, "favourable": cell_words(texts, document["favourable"])}
+    for one in listed:
+        if one["favourable"] == document["refused"]:
+            told = {"values": _values(one["values"], texts), "decision": cell_words(texts, one["decision"])}
+            return texts("person.twins_sentence.decision", **words, **told)
+    if not document["refused"]:
+        return texts("person.twins_sentence.same", **words)
+    own = document["least"]["cost"]
+    for one in listed:
+        if one["endless"]:
+            key = "impossible" if own is not None else "possible"
+            return texts(f"person.twins_sentence.{key}", values=_values(one["values"], texts), **words)
+    if not all(one["known"] and one["exact"] for one in listed):
+        return texts("person.twins_sentence.unknown", **words)
+    most = max(listed, key=lambda one: abs(one["difference"] or 0.0))
+    if not most["difference"]:
+        return texts("person.twins_sentence.same", **words)
+    key = "dearer" if most["difference"] > 0 else "cheaper"
+    share = abs(most["difference"]) / own
+    return texts(f"person.twins_sentence.{key}", values=_values(most["values"], texts), share=share, **words)
+
+
+def _cost(value: float | None, texts: Texts) -> str:
+    return "∞" if value is None else texts.number(value, "number")
+
+
+def _reasons_words(document: Mapping[str, Any], texts: Texts) -> list[str]:
+    by_column = {one["column"]: one for one in document["reasons"]}
+    said = []
+    for column in document["principal_reasons"]:
+        one = by_column[column]
+        key = "person.reason_sensitive" if column in document["sensitive"] else "person.reason"
+        said.append(one["text"] or texts(key, column=column, value=cell_words(texts, one["value"])))
+    return said
+
+
+def _settings_words(settings: Mapping[str, Any], texts: Texts) -> list[str]:
+    said = [texts(f"person.unit_{settings['cost']}")]
+    if settings["fixed"]:
+        said.append(texts("person.fixed", columns=settings["fixed"]))
+    for way in ("up", "down"):
+        names = [name for name, direction in settings["directions"].items() if direction == way]
+        if names:
+            said.append(texts(f"person.direction_{way}", columns=names))
+    return [*said, *(texts("person.rule", rule=rule) for rule in settings["rules"])]
+
+
+# The letter.
+
+
+def render_person(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
+    """Return the page of a document of `person_document`: one sheet of paper."""
+    favourable = document["favourable"]
+    where = texts(f"counted.{document['counted']}", row=_shown_row(document), source=document["source"])
+    sentences = [_score(document, texts)]
+    if document["least"] is not None:
+        sentences.append(_way(document["least"], favourable, texts))
+    sentences.append(_twins_sentence(document, texts))
+    sections = [*_ways(document, texts), _reasons_section(document, texts), *_twins(document, texts)]
+    fixed = document["settings"]["fixed"]
+    reach = texts("person.caveat_range", columns=fixed) if fixed else texts("person.caveat_range_all")
+    sure = [texts("person.sure_asked", favourable=cell_words(texts, favourable))] if document["least"] else []
+    if document["settings"]["engine"] == "search":
+        sure.append(texts("person.engine", why=document["settings"]["why_not_proved"]))
+    sure.append(texts("person.reasons_exact" if document["exact_reasons"] else "person.reasons_sampled"))
+    answer = Answer(
+        texts("person.badge", decision=cell_words(texts, document["decision"])),
+        "plain",
+        [one for one in sentences if one],
+        large=2,
+        warnings=[texts.said(one["sentence"]) for one in document["findings"]],
+        sure=sure,
+        not_shown=[texts("person.caveat_world"), reach],
+        next_steps=[texts("person.next_correct"), texts("person.next_review")],
+    )
+    recorded = [(str(name), cell_words(texts, value)) for name, value in document["recorded"].items()]
+    name, heads = texts("person.recorded_title"), [texts("person.name"), texts("person.value")]
+    listed = "".join(f"<li>{escape(line)}</li>" for line in _settings_words(document["settings"], texts))
+    annex = [
+        section(name, _table(name, heads, recorded), id="recorded", level=3),
+        section(texts("person.settings_title"), f"<ul>{listed}</ul>", id="rules", level=3),
+    ]
+    return render_page(
+        title or texts("person.title", where=where),
+        sections,
+        texts=texts,
+        answer=answer,
+        scope=[(texts("page.scope.sensitive"), texts.number(document["sensitive"], "list"))]
+        if document["sensitive"]
+        else [],
+        annex=annex,
+        provenance=document["provenance"],
+        sheet=True,
+    )
+
+
+def _shown_row(document: Mapping[str, Any]) -> str:
+    row = document["row"]
+    return str(row + 1 if document["counted"] == "position" and isinstance(row, int) else row)
+
+
+def _ways(document: Mapping[str, Any], texts: Texts) -> list[str]:
+    least = document["least"]
+    if least is None or not least["changes"]:
+        return []
+    listed = [("person.least", least)]
+    if document["fewest"] and document["fewest"]["changes"] != least["changes"]:
+        listed.append(("person.fewest", document["fewest"]))
+    known = [one["changes"] for _, one in listed]
+    listed += [("person.other", one) for one in document["alternatives"] if one["changes"] not in known]
+    rows = [(texts(key), _changes(one, texts), _cost(one["cost"], texts)) for key, one in listed]
+    title, heads = texts("person.ways_title"), ["", texts("person.way"), texts("person.cost")]
+    return [section(title, _table(title, heads, rows, right=(2,)), id="ways")]
+
+
+def _reasons_section(document: Mapping[str, Any], texts: Texts) -> str:
+    title = texts("person.reasons_title")
+    if not document["reference"]:
+        return section(title, f"<p>{escape(texts('person.nobody'))}</p>", id="reasons")
+    said = _reasons_words(document, texts)
+    items = "".join(f"<li>{escape(one)}</li>" for one in said)
+    body = f"<ol>{items}</ol>" if said else f"<p>{escape(texts('person.no_reasons'))}</p>"
+    return section(title, body, id="reasons", lede=texts("person.reasons_lede", n=document["reference"]))
+
+
+def _twin_cells(document: Mapping[str, Any], one: Mapping[str, Any], texts: Texts) -> list[str]:
+    """What a counterpart has beside their values: decision, least change, cost, difference."""
+    if not one["plausible"]:
+        return [texts("person.not_plausible"), "", "", ""]
+    least = one["least"]
+    if least is None:
+        change, cost = texts("person.needs_nothing"), _cost(0.0, texts)
+    elif least["changes"]:
+        change, cost = _changes(least, texts), _cost(least["cost"], texts)
+    else:
+        change, cost = texts("person.no_way" if least["status"] == "none" else "person.no_way_found"), "∞"
+    if one["endless"]:
+        differs = texts("person.endless")
+    elif not one["known"]:
+        differs = texts("person.differ")
+    elif not one["difference"]:
+        differs = texts("person.equal")
+    else:
+        key = "person.dearer" if one["difference"] > 0 else "person.cheaper"
+        differs = texts(key, cost=_cost(abs(one["difference"]), texts))
+    if one["same_reasons"] is not None and document["refused"] and not one["favourable"]:
+        differs += "; " + texts("person.reasons_same" if one["same_reasons"] else "person.reasons_differ")
+    return [cell_words(texts, one["decision"]), change, cost, differs]
+
+
+def _twins(document: Mapping[str, Any], texts: Texts) -> list[str]:
+    if not document["counterparts"]:
+        return []
+    names = [name for name in document["sensitive"] if name not in document["not_read"]]
+    title = texts("person.twins_title", columns=names)
+    rows = [
+        (_values(one["values"], texts), *_twin_cells(document, one, texts))
+        for one in document["counterparts"]
+    ]
+    keys = ("person.twin", "person.decision", "person.way", "person.cost", "person.difference")
+    heads = [texts(key) for key in keys]
+    return [section(title, _table(title, heads, rows), id="counterparts", lede=texts("person.twins_lede"))]
+
+
+# The terminal.
+
+
+def _wrapped(lines: Sequence[str], indent: str = "") -> list[str]:
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, _WIDTH, break_on_hyphens=False, subsequent_indent=indent) or [""]
+    ]
+
+
+def person_lines(document: Mapping[str, Any], texts: Texts) -> list[str]:
+    """One person in a few lines: decision, least change, other ways, reasons, counterparts."""
+    favourable = document["favourable"]
+    said = [texts("person.badge", decision=cell_words(texts, document["decision"])), _score(document, texts)]
+    said += [texts.said(one["sentence"]) for one in document["findings"]]
+    lines = _wrapped([one for one in said if one])
+    if document["least"] is not None:
+        lines += ["", *_wrapped([_way(document["least"], favourable, texts)])]
+        others = [one for one in document["alternatives"] if one["changes"]]
+        lines += _wrapped([f"  {texts('person.other')}: {_changes(one, texts)}" for one in others], "    ")
+    reasons = _reasons_words(document, texts)
+    if reasons:
+        lines += ["", f"{texts('person.reasons_title')}:", *_wrapped([f"  {one}" for one in reasons], "    ")]
+    for one in document["counterparts"][:6]:
+        cells = [cell for cell in _twin_cells(document, one, texts) if cell]
+        lines += ["", *_wrapped([f"{_values(one['values'], texts)}: {'; '.join(cells)}"], "  ")]
+    return [*lines, "", *_wrapped([_twins_sentence(document, texts)])]
+
+
+def print_person(
+    document: Mapping[str, Any], console: Console | None = None, *, language: str = "en"
+) -> None:
+    """Print a document of `person_document`.
+
+    Parameters
+    ----------
+    document : dict
+    console : rich.console.Console, optional
+        Where to print; standard output by default.
+    language : {"en", "de"}, default="en"
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
+    >>> print(str(lw.explain(tree, people, row=1, favourable=1)).splitlines()[0])
+    Decided: 0
+    """
+    out = console or open_console()
+    for line in person_lines(document, Texts(language)):
+        out.print(Text(line), soft_wrap=True)
+
+
+def person_text(found: Explanation) -> str:
+    """Return one person's decision as text."""
+    return "\n".join(person_lines(person_document(found), Texts("en")))
+
+
+# Everybody who is refused.
+
+
+def recourse_document(
+    found: Recourse, *, name: str = "", source: str = "X", provenance: Provenance | None = None
+) -> dict[str, Any]:
+    """Everything about the burden of those refused as plain values.
+
+    Parameters
+    ----------
+    found : Recourse
+    name, source : str
+        Of the model and of the table.
+    provenance : Provenance, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
+    >>> found = lw.recourse(tree, people, sensitive_features=["sex"], favourable=1)
+    >>> recourse_document(found)["unequal"]["value"]
+    0.0
+    """
+    people = [
+        {key: _number(cell) if isinstance(cell, float) else plain_cell(cell) for key, cell in row.items()}
+        for row in found.people.to_dict("records")
+    ]
+    return {
+        "kind": "likewise.report.recourse",
+        "model": name,
+        "source": source,
+        "provenance": None if provenance is None else provenance.document(),
+        "findings": findings_document(found.findings),
+        "favourable": plain_cell(found.favourable),
+        "sensitive": list(found.sensitive_features),
+        "not_read": list(found.not_read),
+        "decided": found.decided,
+        "refused": found.refused,
+        "looked": found.looked,
+        "proved": found.proved,
+        "unequal": _measure(found.unequal),
+        "dearer": _measure(found.dearer),
+        "cheaper": _measure(found.cheaper),
+        "burden": [
+            {"attribute": one.attribute, "group": plain_cell(one.group), "refused": one.refused}
+            | {key: _measure(getattr(one, key)) for key in ("cost", "without", "dearer", "cheaper")}
+            for one in found.burden
+        ],
+        "people": people,
+        "settings": dict(found.settings),
+        "stopped": found.stopped,
+    }
+
+
+def _measure(one: Measure) -> dict[str, float | None]:
+    return {"value": _number(one.value), "low": _number(one.low), "high": _number(one.high)}
+
+
+def _share(one: Mapping[str, Any], texts: Texts) -> str:
+    if one["value"] is None:
+        return "–"
+    low, high = (texts.number(one[end], "percent") for end in ("low", "high"))
+    return f"{texts.number(one['value'], 'percent')} ({low}–{high})"
+
+
+def _median(one: Mapping[str, Any], texts: Texts) -> str:
+    ends = (
+        ""
+        if one["low"] is None and one["high"] is None
+        else f" ({_cost(one['low'], texts)}–{_cost(one['high'], texts)})"
+    )
+    return f"{_cost(one['value'], texts)}{ends}"
+
+
+def _recourse_answer(document: Mapping[str, Any], texts: Texts) -> tuple[str, Tone, list[str]]:
+    words: dict[str, Any] = {
+        "n": document["looked"],
+        "favourable": cell_words(texts, document["favourable"]),
+        "columns": document["sensitive"],
+    }
+    if not document["looked"]:
+        return texts("recourse.badge_nothing"), "plain", [texts("recourse.sentence_none", **words)]
+    unequal = bool(document["unequal"]["value"])
+    shares = {key: texts.number(document[key]["value"], "percent") for key in ("dearer", "cheaper")}
+    share = texts.number(document["unequal"]["value"], "percent")
+    told = []
+    if document["sensitive"]:
+        key = "recourse.sentence" if unequal else "recourse.sentence_equal"
+        told.append(texts(key, share=share, **shares, **words))
+    told.append(texts("recourse.proved", share=document["proved"]))
+    if document["looked"] < document["refused"]:
+        told.append(texts("recourse.looked", looked=document["looked"], refused=document["refused"]))
+    badge = texts("recourse.badge_unequal" if unequal else "recourse.badge_equal")
+    return badge, "bad" if unequal else "plain", told
+
+
+def render_recourse(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
+    """Return the page of a document of `recourse_document`."""
+    badge, tone, sentences = _recourse_answer(document, texts)
+    sections = []
+    if document["burden"]:
+        name = texts("recourse.burden_title")
+        heads = [
+            texts(key)
+            for key in (
+                "recourse.group",
+                "recourse.refused",
+                "recourse.median",
+                "recourse.without",
+                "recourse.pays_more",
+                "recourse.pays_less",
+            )
+        ]
+        rows = [
+            (
+                f"{one['attribute']} = {cell_words(texts, one['group'])}",
+                texts.number(one["refused"], "whole"),
+                _median(one["cost"], texts),
+                *(_share(one[key], texts) for key in ("without", "dearer", "cheaper")),
+            )
+            for one in document["burden"]
+        ]
+        sections.append(section(name, _table(name, heads, rows, right=range(1, 6)), id="burden"))
+    listed = [one for one in document["people"] if one["unequal"]][:_LISTED]
+    if listed:
+        name = texts("recourse.people_title")
+        heads = [
+            texts(key)
+            for key in (
+                "recourse.who",
+                "recourse.own_cost",
+                "recourse.counterpart",
+                "recourse.twin_cost",
+                "recourse.changes",
+            )
+        ]
+        people = [
+            (
+                cell_words(texts, one["row"]),
+                _cost(one["cost"], texts),
+                str(one["counterpart"] or ""),
+                _cost(one["counterpart_cost"], texts),
+                str(one["changes"]),
+            )
+            for one in listed
+        ]
+        sections.append(section(name, _table(name, heads, people), id="people"))
+    lines = "".join(f"<li>{escape(line)}</li>" for line in _settings_words(document["settings"], texts))
+    stopped = [texts("recourse.stopped")] if document["stopped"] else []
+    answer = Answer(
+        badge,
+        tone,
+        sentences,
+        warnings=[*(texts.said(one["sentence"]) for one in document["findings"]), *stopped],
+        sure=[texts("recourse.interval")],
+        not_shown=[texts("recourse.not_shown"), texts("person.caveat_world")],
+        next_steps=[texts("recourse.next", columns=document["sensitive"])] if document["sensitive"] else [],
+    )
+    return render_page(
+        title or texts("recourse.title", favourable=cell_words(texts, document["favourable"])),
+        sections,
+        texts=texts,
+        answer=answer,
+        scope=[(texts("page.scope.sensitive"), texts.number(document["sensitive"], "list"))]
+        if document["sensitive"]
+        else [],
+        annex=[section(texts("person.settings_title"), f"<ul>{lines}</ul>", id="rules", level=3)],
+        provenance=document["provenance"],
+    )
+
+
+def recourse_lines(document: Mapping[str, Any], texts: Texts) -> list[str]:
+    """The burden in a few lines: by group, the largest differences, the sentence last."""
+    badge, _, sentences = _recourse_answer(document, texts)
+    lines = _wrapped([texts.said(one["sentence"]) for one in document["findings"]])
+    for one in document["burden"]:
+        lines.append(
+            f"{one['attribute']} = {cell_words(texts, one['group'])}: {texts('recourse.refused').lower()} "
+            f"{texts.number(one['refused'], 'whole')}, {texts('recourse.median').lower()} {_median(one['cost'], texts)}"
+        )
+        for key, name in (
+            ("without", "recourse.without"),
+            ("dearer", "recourse.pays_more"),
+            ("cheaper", "recourse.pays_less"),
+        ):
+            lines.append(f"    {texts(name)}: {_share(one[key], texts)}")
+    listed = [one for one in document["people"] if one["unequal"]][:_PRINTED]
+    if listed:
+        lines += ["", f"{texts('recourse.people_title')}:"]
+        for one in listed:
+            lines += _wrapped(
+                [
+                    f"  {texts('recourse.who')} {cell_words(texts, one['row'])}: {_cost(one['cost'], texts)}, "
+                    f"{one['counterpart']}: {_cost(one['counterpart_cost'], texts)}"
+                ],
+                "    ",
+            )
+    return [*lines, "", *_wrapped([f"{badge}: {' '.join(sentences)}"])]
+
+
+def print_recourse(
+    document: Mapping[str, Any], console: Console | None = None, *, language: str = "en"
+) -> None:
+    """Print a document of `recourse_document`.
+
+    Parameters
+    ----------
+    document : dict
+    console : rich.console.Console, optional
+    language : {"en", "de"}, default="en"
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
+    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
+    >>> print(str(lw.recourse(tree, people, sensitive_features=["sex"], favourable=1)).splitlines()[0])
+    sex = F: refused 2, median cost 0.6
+    """
+    out = console or open_console()
+    for line in recourse_lines(document, Texts(language)):
+        out.print(Text(line), soft_wrap=True)
+
+
+def recourse_text(found: Recourse) -> str:
+    """Return the burden of those refused as text."""
+    return "\n".join(recourse_lines(recourse_document(found), Texts("en")))
+
+
+def save(document: Mapping[str, Any], path: Any, *, language: str, overwrite: bool) -> Path:
+    """Write a document by the suffix of the path: .html or .json."""
+    from likewise.report.writing import write
+
+    write(document, path, language=language, overwrite=overwrite)
+    return Path(path)
