@@ -281,17 +281,17 @@ def test_a_proxy_keeps_a_proof_from_being_trivial(some_people):
 
 def real_tables():
     adult = lw.datasets.load_adult()
-    yield "adult", adult.frame_train.iloc[:2500], adult.y_train[:2500], "sex"
+    yield "adult", adult.frame_train.iloc[:1500], adult.y_train[:1500], "sex"
     german = lw.datasets.load_german()
     yield "german", german.frame_train, german.y_train, "sex"
     compas = SHARED / "compas-scores-two-years.csv"
     if compas.exists():
         chosen = ["sex", "age", "race", "juv_fel_count", "priors_count", "c_charge_degree", "two_year_recid"]
-        table = pd.read_csv(compas, usecols=chosen).dropna().iloc[:2500]
+        table = pd.read_csv(compas, usecols=chosen).dropna().iloc[:1500]
         yield "compas", table.drop(columns="two_year_recid"), table["two_year_recid"], "sex"
     law = SHARED / "law_school.csv"
     if law.exists():
-        table = pd.read_csv(law).dropna().iloc[:2500]
+        table = pd.read_csv(law).dropna().iloc[:1500]
         table["male"] = np.where(table["male"] == 1, "yes", "no")
         yield "law school", table.drop(columns="pass_bar"), table["pass_bar"].astype(int), "male"
 
@@ -558,7 +558,8 @@ def test_no_proof_of_a_table_that_the_model_was_not_fitted_on(seed):
                 assert (told.kind, told.columns, found.verdict(0.9)) == ("values", ("group",), "unanswered")
                 assert all(repr(word) in told.sentence for word in people["group"].unique())
             doubted.append(not found.answered)
-            if not found.answered:
+            # Every model with one of the tables, every table with several models: `verify` asks as much again.
+            if not found.answered and (number + turn) % 3 == 0:
                 proof = lw.verify(model, table, ["group"], y=labels, budget_seconds=1)
                 assert [finding.kind for finding in proof.findings] == [one.kind for one in found.findings]
                 assert (proof.badge, proof.proved, proof.undecided, proof.pairs) == (

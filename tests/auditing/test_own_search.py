@@ -92,13 +92,13 @@ def test_memory_and_parts_agree_to_the_bit_on_adult(kind, tmp_path):
 
         model = LogisticRegression(max_iter=300).fit(data.X_train.to_numpy(), data.y_train)
     metric = lw.ExpertSubspace(["sex", "race"], domain=data.domain).fit(data.frame_train).metric_
-    people, y = data.frame_test[:4_000], data.y_test[:4_000]
-    people.assign(income=y).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=850)
+    people, y = data.frame_test[:1_600], data.y_test[:1_600]
+    people.assign(income=y).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=340)
     searches = (lw.auditing.CandidateSearch(use_rows="pool", pool_rows=150), OtherAges((25, 50)))
     asked = AuditRequest(model, metric, searches, data.domain, eps=0.02)
     here = audit_asked(asked, people, y)
     table = ParquetTable.find(tmp_path, "income")
-    parts = audit_asked(asked, table, None, sizes=Sizes(part=900, chunk=310))
+    parts = audit_asked(asked, table, None, sizes=Sizes(part=360, chunk=124))
     assert parts.settings["parts"] == 5
     same_to_the_bit(here, parts)
 

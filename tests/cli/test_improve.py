@@ -27,7 +27,7 @@ def table(tmp_path, monkeypatch):
     """People, and only two quick candidates, computed in this process."""
     monkeypatch.setattr("likewise.improving.choosing.trained_candidates", lambda data: TWO)
     random = np.random.default_rng(0)
-    frame = pd.DataFrame(random.normal(size=(300, 4)), columns=list("abcd")).assign(
+    frame = pd.DataFrame(random.normal(size=(300, 2)), columns=list("ab")).assign(
         sex=random.choice(["F", "M"], 300), kind=random.choice(["x", "y", "z"], 300)
     )
     frame["hired"] = np.where(frame["a"] + 1.0 * (frame["sex"] == "M") > 0.5, "yes", "no")

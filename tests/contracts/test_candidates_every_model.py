@@ -1,9 +1,10 @@
-"""One audit of Adult's 9,045 test people for every kind of model, raw tables and encoded rows alike."""
+"""One audit of 2,500 of Adult's test people for every kind of model, raw tables and encoded rows alike."""
 
 from __future__ import annotations
 
 import io
 import warnings
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,12 +18,14 @@ from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model
 
+PEOPLE = 2_500
 SEARCH = CandidateSearch(edits=("sex", "race"))
 
 
 @cache
 def adult() -> tuple[Any, Any]:
     data = load_adult()
+    data = replace(data, train_index=data.train_index[:12_000], test_index=data.test_index[:PEOPLE])
     return data, AttributeSubspace(attributes=["sex", "race"]).fit(data.X_train).metric_
 
 
@@ -123,7 +126,7 @@ def test_every_model_is_audited(kind):
     data, metric = adult()
     model, found = audited(kind)
     curve = dual_curve(found.frontier)
-    assert found.frontier.n_rows == 9045
+    assert found.frontier.n_rows == PEOPLE
     assert 0 < curve.gap(0.0) < curve.gap(0.1) < curve.gap(np.inf)
     assert (np.diff(curve.slopes) < 0).all()
     worst = solve_dual(found.frontier, 0.1, curve=curve)
@@ -138,7 +141,7 @@ def test_every_model_is_audited(kind):
     np.testing.assert_allclose(
         model.losses(twins, data.y_test), found.frontier.loss[worst.corner], rtol=1e-5, atol=1e-5
     )
-    themselves = found.candidates.take(np.arange(9045))
+    themselves = found.candidates.take(np.arange(PEOPLE))
     np.testing.assert_array_equal(themselves, data.frame_test if raw else data.X_test)
     assert model.losses(themselves, data.y_test).mean() == pytest.approx(curve.base_loss, rel=1e-6)
 
@@ -165,7 +168,7 @@ def test_raw_people_and_encoded_rows_give_the_same_audit():
 def test_parts_of_the_test_set_give_the_same_rows_as_the_whole():
     data, metric = adult()
     model, whole = audited("torch")
-    for part in (slice(0, 1), slice(100, 120), slice(2000, 4000)):
+    for part in (slice(0, 1), slice(100, 120), slice(1000, 2000)):
         mine = CandidateSearch(edits=("sex", "race"), proxies=None).run(
             model, data.X_test[part], data.y_test[part], metric=metric, domain=data.domain, pool=data.X_test
         )
@@ -184,7 +187,7 @@ def test_some_people_against_brute_force_over_every_candidate(kind):
     model, found = audited(kind)
     everyone, people = (
         np.arange(len(found.candidates)),
-        np.random.default_rng(0).choice(9045, 25, replace=False),
+        np.random.default_rng(0).choice(PEOPLE, 25, replace=False),
     )
     rows = found.candidates.take(everyone)
     table = model.loss_table(rows)

@@ -116,7 +116,7 @@ def test_the_file_and_the_dict_say_the_same(tmp_path):
             {"map": [{"when": {"sex": "F"}, "column": "job", "values": {"a": "b"}, "unless": 1}]},
             "got 'unless'",
         ),
-        ({"implies": [{"if": {"sex": "F"}, "thn": {"job": "a"}}]}, "Did you mean 'then'"),
+        ({"implies": [{"if": {"sex": "F"}, "thn": {"job": "a"}}]}, "did you mean 'then'"),
         ("nowhere.toml", "cannot read the rules"),
         (7, "got int"),
     ],

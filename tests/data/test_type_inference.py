@@ -142,7 +142,7 @@ def test_the_file_makes_the_domain_that_its_columns_say(people, tmp_path):
     [
         ({"age": "count"}, "kind must be one of"),
         ({"age": {"range": [1, 2]}}, "must say its kind"),
-        ({"age": {"kind": "integer", "rnage": [1, 2]}}, "Did you mean 'range'"),
+        ({"age": {"kind": "integer", "rnage": [1, 2]}}, "did you mean 'range'"),
         ({"age": {"kind": "integer", "range": [1]}}, r"\[lowest, highest\]"),
         ({"age": {"kind": "integer", "values": [1]}}, "'values' are for categories"),
         ({"job": "number"}, "holds no numbers"),

@@ -84,8 +84,8 @@ def serve(questions: Any, answers: Any, limits: dict[str, Any]) -> None:
     answer(os.dup(questions.fileno()), os.dup(answers.fileno()), held)
 
 
-def fork_instead() -> None:
-    """Let processes of model files be forked from one that has everything loaded."""
+def fork_instead(*more: str) -> None:
+    """Let processes of model files be forked from one that has everything loaded, and `more`."""
     from likewise.models.sandbox import process
 
     context = multiprocessing.get_context("forkserver")
@@ -96,6 +96,7 @@ def fork_instead() -> None:
             "likewise.models.boosted",
             "likewise.training.boosting.files",
             "likewise.training.boosting.classifier",
+            *more,
         ]
     )
 

@@ -16,7 +16,7 @@ def hiring():
     score = skill + 0.8 * (sex == "M") + 0.3 * random.normal(size=n)
     frame = pd.DataFrame(
         {"sex": sex, "race": race, "skill": skill, "job": random.choice(["x", "y", "z"], n)}
-        | {name: random.normal(size=n) for name in ("test", "essay", "talk", "wish", "place")}
+        | {name: random.normal(size=n) for name in ("test", "essay")}
         | {"years": random.integers(0, 30, n)}
     )
     return frame, np.where(score > 0.4, "yes", "no")

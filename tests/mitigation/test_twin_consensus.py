@@ -338,6 +338,19 @@ def test_files_answer_the_same(name, file, tmp_path):
         assert loaded.classes_.tolist() == [0, 1]
 
 
+def test_a_consensus_of_fair_boosting_is_opened_with_trial(tmp_path):
+    """Broke once: the process of the file took the classifier inside of the consensus for its trees."""
+    from likewise.training import FairBoostingClassifier
+
+    frame, y = people()
+    model = FairBoostingClassifier(n_estimators=3, max_depth=2, random_state=0).fit(frame, y)
+    fair = TwinConsensus(model, sensitive_features=["sex"]).fit(frame)
+    fair.save(tmp_path / "m.ubj")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "m.ubj").predict_proba(frame), fair.predict_proba(frame)
+    )
+
+
 def test_a_scikit_learn_model_goes_through_skops(tmp_path):
     pytest.importorskip("skops")
     from sklearn.linear_model import LogisticRegression

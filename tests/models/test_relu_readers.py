@@ -107,36 +107,36 @@ def test_two_ways_to_the_output_are_refused():
 
 
 def test_weights_in_another_file_are_refused(monkeypatch):
-    from likewise.models import relu_from_onnx
+    from likewise.models import layers
 
     nodes, constants = chain()
     proto = graph_of(nodes, constants)
     model = as_model(proto, output="logits")
     entry = proto.graph.initializer[0].external_data.add()
     entry.key, entry.value = "location", "/etc/passwd"
-    monkeypatch.setattr(relu_from_onnx, "graph_bytes", lambda session: proto.SerializeToString())
+    monkeypatch.setattr(layers, "graph_bytes", lambda session: proto.SerializeToString())
     with pytest.raises(InputError, match="another file"):
         read_relu_network(model)
 
 
 def test_shapes_that_do_not_fit_are_refused(monkeypatch):
-    from likewise.models import relu_from_onnx
+    from likewise.models import layers
 
     nodes, constants = chain()
     model = as_model(graph_of(nodes, constants), output="logits")
     wrong = graph_of(nodes, constants | {"w0": np.ones((5, 6))})
-    monkeypatch.setattr(relu_from_onnx, "graph_bytes", lambda session: wrong.SerializeToString())
+    monkeypatch.setattr(layers, "graph_bytes", lambda session: wrong.SerializeToString())
     with pytest.raises(InputError, match="shapes of MatMul do not fit"):
         read_relu_network(model)
 
 
 def test_a_graph_that_says_one_thing_and_does_another_is_refused(monkeypatch):
-    from likewise.models import relu_from_onnx
+    from likewise.models import layers
 
     nodes, constants = chain()
     model = as_model(graph_of(nodes, constants), output="logits")
     other = graph_of(*chain(seed=1))
-    monkeypatch.setattr(relu_from_onnx, "graph_bytes", lambda session: other.SerializeToString())
+    monkeypatch.setattr(layers, "graph_bytes", lambda session: other.SerializeToString())
     with pytest.raises(InputError, match="does not give its answers"):
         read_relu_network(model)
 

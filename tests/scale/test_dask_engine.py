@@ -22,16 +22,23 @@ from likewise.core.errors import InputError
 
 pytest.importorskip("distributed")
 
+# A worker that is started anew imports the same libraries for four seconds.
+FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
 SAME = ("n", "value", "base_loss", "pure_gap", "flipped", "lambda_", "transport")
 
 
 @pytest.fixture(scope="module")
 def engine():
-    """One cluster for all tests here: two worker processes."""
+    """One cluster for all tests here: two worker processes, forked from the process that forks those of model files."""
+    import dask
+    from distributed import utils
+
     from likewise.auditing import DaskEngine
 
-    with DaskEngine(workers=2) as started:
-        yield started
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(FORKED):
+        patch.setattr(utils, "_forkserver_preload_set", True)
+        with DaskEngine(workers=2) as started:
+            yield started
 
 
 @pytest.fixture(scope="module")

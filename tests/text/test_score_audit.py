@@ -250,7 +250,7 @@ def test_power_is_what_simulated_audits_find(design, n_texts, effect):
         scores[:, 0] += effect
         changes = scores - noise(repeat)[:, None]
         paired = PairedScores(tuple(range(n_texts)), clusters, edits, placebos, changes, None, 0)
-        found += audit_paired(paired, n_flips=1999, rng=rng).families[0].verdict == "shifted"
+        found += audit_paired(paired, n_flips=999, rng=rng).families[0].verdict == "shifted"
     assert found / runs == pytest.approx(design.power(n_texts, effect), abs=0.05)
 
 

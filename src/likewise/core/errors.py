@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 
 
@@ -125,6 +125,19 @@ def bad_parameter(owner: str, name: str, *, allowed: str, got: object, remedy: s
     """Build the error for one bad parameter: whose, which, what is allowed, what came, what to do."""
     shown = got if isinstance(got, str) else repr(got)
     return InputError(f"{owner}: {name!r} must be {allowed}, got {shown}." + (f" {remedy}" if remedy else ""))
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """Return " (did you mean 'sex'?)" for the known word nearest to an unknown one, or nothing if none is near."""
+    import difflib
+
+    close = difflib.get_close_matches(str(word), [str(one) for one in known], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def listed(values: Sequence[object], most: int = 12) -> str:
+    """Return the first values, and that there are more."""
+    return ", ".join(map(str, values[:most])) + (", …" if len(values) > most else "")
 
 
 # Optional dependencies load when used; an absent one says which extra to install.

@@ -1,4 +1,4 @@
-"""Files and folders are written whole or not at all: beside the target first, then renamed onto it."""
+"""Files: written whole or not at all, their form checked before use, and the package's own safetensors files."""
 
 from __future__ import annotations
 
@@ -275,17 +275,34 @@ _ANY = Fields({"kind": str, "schema": Whole()}, more=True)
 
 
 def save_described(
-    path: str | os.PathLike[str], kind: str, description: Mapping[str, Any], arrays: Mapping[str, Any]
+    path: str | os.PathLike[str],
+    kind: str,
+    description: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    *,
+    framework: Literal["numpy", "pt"] = "numpy",
 ) -> None:
-    """Write a description and arrays or tensors to one safetensors file, whole or not at all."""
-    from safetensors.numpy import save_file
+    """Write a description and arrays or tensors to one safetensors file, whole or not at all.
 
+    With the framework "pt" also those of torch's types that numpy does not have.
+    """
     # safetensors refuses views and shared memory, so every array is a contiguous copy.
-    owned = {name: np.array(to_numpy(array), order="C") for name, array in arrays.items()}
+    save: Callable[..., Any]
+    owned: dict[str, Any]
+    if framework == "pt":
+        import torch
+        from safetensors.torch import save_file as save
+
+        tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
+        owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    else:
+        from safetensors.numpy import save_file as save
+
+        owned = {name: np.array(to_numpy(array), order="C") for name, array in arrays.items()}
     text = json.dumps({"kind": kind, "schema": SCHEMA, **description})
     with atomic_path(path) as temporary:
         # One key only: safetensors writes several in any order, and equal objects should be equal files.
-        save_file(owned, temporary, metadata={_KEY: text})
+        save(owned, temporary, metadata={_KEY: text})
 
 
 def load_described(

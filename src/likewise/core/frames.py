@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import pandas as pd
 
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
 from likewise.core.text import printable
 
 # What an encoded table says of itself: in the attrs of a pandas frame, in the metadata of an arrow table.
@@ -112,12 +111,10 @@ def check_columns(frame: pd.DataFrame, columns: Iterable[str], *, owner: str, na
     unknown = [column for column in columns if column not in frame.columns]
     if not unknown:
         return
-    shown = []
-    for column in unknown:
-        close = difflib.get_close_matches(str(column), list(frame.columns), n=1)
-        shown.append(f"{column!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
-    have = ", ".join(list(frame.columns)[:30]) + (", …" if frame.shape[1] > 30 else "")
-    raise InputError(f"{owner}: {name!r} has no column {', '.join(shown)}. Its columns: {have}.")
+    shown = ", ".join(f"{column!r}{did_you_mean(column, frame.columns)}" for column in unknown)
+    raise InputError(
+        f"{owner}: {name!r} has no column {shown}. Its columns: {listed(list(frame.columns), 30)}."
+    )
 
 
 def check_no_missing(frame: pd.DataFrame, *, owner: str, name: str = "frame") -> None:

@@ -1,4 +1,4 @@
-"""A text in a language: its form for the number at hand, its places filled."""
+"""Sentences in every language: catalogues, numbers as a language writes them, and messages that can be said again."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import re
@@ -12,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
 from likewise.counterfactuals.cells import AttributeColumn, Table, find_attribute
 
 # 0/1 columns that stand for one attribute: exchanged one by one they would make people who cannot exist.
@@ -315,11 +314,7 @@ def _known(attribute: AttributeColumn, value: Any, owner: str, allow_new: bool) 
     if allow_new and not attribute.encoded:
         return value
     hint = "" if attribute.encoded else " If the value is meant, pass allow_new=True."
-    close = difflib.get_close_matches(str(value), [str(seen) for seen in attribute.values], n=1)
-    meant = f" (did you mean {close[0]!r}?)" if close else ""
-    seen_text = ", ".join(repr(seen) for seen in attribute.values[:12])
-    more = ", …" if len(attribute.values) > 12 else ""
     raise InputError(
-        f"{owner}: {value!r} never occurs in column {attribute.name!r}{meant}. "
-        f"Its values: {seen_text}{more}.{hint}"
+        f"{owner}: {value!r} never occurs in column {attribute.name!r}{did_you_mean(value, attribute.values)}. "
+        f"Its values: {listed([repr(seen) for seen in attribute.values])}.{hint}"
     )

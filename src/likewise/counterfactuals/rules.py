@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
 from likewise.core.frames import check_columns, with_columns
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -280,12 +279,9 @@ def _list(rules: Mapping[str, Any], name: str, owner: str) -> Sequence[Mapping[s
 def _check_keys(part: Mapping[str, Any], name: str, keys: Sequence[str], owner: str) -> None:
     unknown = [key for key in part if key not in keys]
     if unknown:
-        close = difflib.get_close_matches(str(unknown[0]), keys, n=1)
-        meant = f"Did you mean {close[0]!r}?" if close else ""
+        got = repr(unknown[0]) + did_you_mean(unknown[0], keys)
         words = ", ".join(map(repr, keys))
-        raise bad_parameter(
-            owner, "rules", allowed=f"{words} in a {name!r}", got=repr(unknown[0]), remedy=meant
-        )
+        raise bad_parameter(owner, "rules", allowed=f"{words} in a {name!r}", got=got)
 
 
 def _map(part: Mapping[str, Any], owner: str) -> ValueMap:
@@ -318,11 +314,10 @@ def _check_values(column: pd.Series[Any], values: Iterable[Any], verb: str, owne
     unknown = [value for value in values if not column.isin([value]).any()]
     if unknown:
         words = sorted(map(str, seen))
-        close = difflib.get_close_matches(str(unknown[0]), words, n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        meant = did_you_mean(unknown[0], words)
         raise InputError(
             f"{owner}: a rule {verb} {column.name!r} with {unknown[0]!r}, which never occurs there{meant}. "
-            f"Its values: {', '.join(words[:12])}{', …' if len(words) > 12 else ''}."
+            f"Its values: {listed(words)}."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections import Counter
@@ -17,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from likewise.core.checks import FloatArray, check_number
-from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean
 from likewise.core.frames import check_columns, to_pandas
 from likewise.data.curve import SCALES, Curve, ScaleName
 
@@ -503,9 +502,8 @@ def _plan(said: Any, where: str) -> ColumnPlan:
     known = ("kind", "range", "values", "immutable", "scale", "empty", *acted)
     for key in fields:
         if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known)}."
-            raise InputError(f"{where} has an unknown key {str(key)!r}.{hint}")
+            hint = did_you_mean(key, known)
+            raise InputError(f"{where} has an unknown key {str(key)!r}{hint}. Known: {', '.join(known)}.")
     kind: Any = fields["kind"]
     values, immutable = fields.get("values"), fields.get("immutable", False)
     if kind not in get_args(PlanKind):

@@ -8,7 +8,6 @@ the other has no such map, and there is none between the two encodings.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from likewise.core.checks import FloatArray, IntArray
-from likewise.core.errors import InputError, MissingExtraError
+from likewise.core.errors import InputError, MissingExtraError, did_you_mean, listed
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas
 from likewise.data.column import (
     Column,
@@ -244,18 +243,13 @@ def check_known(codes: Codes, series: pd.Series[Any], categories: Sequence[Any],
         return
     row = int(unknown.argmax())
     value = plain(series.iloc[row])
-    words = [category for category in categories if isinstance(category, str)]
-    close = difflib.get_close_matches(str(value), words, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    hint = did_you_mean(value, [category for category in categories if isinstance(category, str)])
     others = int(unknown.sum()) - 1
     more = f" and {others} more row(s)" if others else ""
-    known = ", ".join(repr(category) for category in categories[:12]) + (
-        ", …" if len(categories) > 12 else ""
-    )
     name = str(series.name)
     raise InputError(
         f"{owner}: column {name!r} has a category never seen: {value!r} at row {row}{hint}{more}. "
-        f"Known: {known}. Correct it, drop the row, or declare it: TabularDomain(categories={{{name!r}: [...]}})."
+        f"Known: {listed([repr(category) for category in categories])}. Correct it, drop the row, or declare it: TabularDomain(categories={{{name!r}: [...]}})."
     )
 
 

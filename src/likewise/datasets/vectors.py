@@ -1,8 +1,7 @@
-"""Word vectors in memory: a word in, its vector out."""
+"""Word vectors: in memory, and read out of files of any size."""
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import io
 import zipfile
@@ -17,7 +16,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from likewise.core.checks import FloatArray, check_same_length
-from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean, listed
 from likewise.datasets.words import unique
 
 
@@ -92,11 +91,9 @@ class WordVectors:
         wanted = list(words)
         missing = [word for word in wanted if word not in self._rows]
         if missing:
-            close = difflib.get_close_matches(str(missing[0]), self.words, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            shown = ", ".join(repr(word) for word in missing[:5]) + (", …" if len(missing) > 5 else "")
+            shown = listed([repr(word) for word in missing], 5) + did_you_mean(missing[0], self.words)
             raise InputError(
-                f"WordVectors: no vector for {len(missing)} of {len(wanted)} word(s): {shown}.{hint} "
+                f"WordVectors: no vector for {len(missing)} of {len(wanted)} word(s): {shown}. "
                 "Ask first with `word in vectors`."
             )
         return self.vectors[[self._rows[word] for word in wanted]]

@@ -1,4 +1,4 @@
-"""A fair metric written in other coordinates: Σ′ = AᵀΣA where the metric's own rows are Ax + b."""
+"""Fair metrics that need no learning: Euclidean, Mahalanobis, the union of two, and one in other coordinates."""
 
 from __future__ import annotations
 

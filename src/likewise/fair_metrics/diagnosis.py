@@ -1,4 +1,4 @@
-"""What a diagnosis of a fair metric says: a frozen result that prints as small tables."""
+"""Was a fair metric learned well: what of the attribute is left, what was removed, and how stable it is."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.checks import FloatArray
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
 from likewise.fair_metrics.feature_maps import is_encoder
 
 if TYPE_CHECKING:
@@ -86,10 +85,10 @@ class ColumnPlaces:
             )
         known = [column.name for column in self.domain.columns_] if is_encoder(self.domain) else []
         known = known or list(self.names)
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        shown = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
-        return InputError(f"{self.owner}: there is no column {name!r}{hint}. The columns: {shown}.")
+        hint = did_you_mean(name, known)
+        return InputError(
+            f"{self.owner}: there is no column {name!r}{hint}. The columns: {listed(known, 30)}."
+        )
 
     def whole_column(self, name: Any) -> str | None:
         """Original column that a name or an index means as a whole; None for a part of one, or without names."""

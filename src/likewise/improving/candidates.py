@@ -1,4 +1,4 @@
-"""The user's own model, as it is and with the consensus of twins; it is asked, never trained."""
+"""Candidates for a fairer model: logistic regression, boosted trees, networks, and the user's own model."""
 
 from __future__ import annotations
 

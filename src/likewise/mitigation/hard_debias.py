@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likewise.core.checks import FloatArray, check_integer, is_tensor, to_numpy
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, did_you_mean
 from likewise.core.frames import is_frame, to_pandas, to_same_library
 from likewise.core.subspace import Subspace
 
@@ -194,10 +193,8 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return np.asarray(rows[int(at[0])])
         else:
             known = [] if index is None else [str(label) for label in index]
-        close = difflib.get_close_matches(word, known, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise InputError(
-            f"HardDebias: there is no vector for the word {word!r} of {name!r}{hint}. Leave the word out, pass a frame "
+            f"HardDebias: there is no vector for the word {word!r} of {name!r}{did_you_mean(word, known)}. Leave the word out, pass a frame "
             "whose index are words, or vectors= with it."
         )
 

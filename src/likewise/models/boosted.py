@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.errors import InputError, require
+from likewise.core.errors import InputError, listed, require
 from likewise.core.frames import with_columns
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import OutputKind, named
@@ -36,7 +36,7 @@ def as_categories(frame: Any, categories: Mapping[str, list[Any]], *, owner: str
         column = frame[name]
         new = column[~column.isin(known) & column.notna()]
         if len(new):
-            shown = ", ".join(map(repr, known[:12])) + (", …" if len(known) > 12 else "")
+            shown = listed([repr(one) for one in known])
             raise InputError(
                 f"{owner}: column {name!r} has the value {new.iloc[0]!r}, which the model never saw. "
                 f"Its categories: {shown}."

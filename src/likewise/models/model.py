@@ -20,7 +20,7 @@ from likewise.core.checks import (
     is_tensor,
     to_numpy,
 )
-from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter
+from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter, listed
 from likewise.core.frames import check_columns, is_frame, plain_name, to_pandas
 from likewise.core.text import truncated
 from likewise.models.losses import Loss, LossLike, as_loss
@@ -564,8 +564,7 @@ def label_array(labels: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def _shown(classes: np.ndarray[Any, Any]) -> str:
-    shown = [repr(label) for label in classes[:10].tolist()]
-    return f"[{', '.join(shown)}{', …' if len(classes) > 10 else ''}]"
+    return f"[{listed([repr(label) for label in classes.tolist()], 10)}]"
 
 
 class WrappedModel(Model):

@@ -1,4 +1,4 @@
-"""Estimators that decide themselves; scikit-learn's classifiers, regressors and pipelines, on arrays or on tables."""
+"""Scikit-learn's classifiers, regressors and pipelines as models, and what all fitted estimators share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mend a fitted classifier of texts without training: answer with the mean over a text's swaps."""
+"""Texts as vectors, and a classifier of texts that answers with the mean over a text's swaps."""
 
 from __future__ import annotations
 

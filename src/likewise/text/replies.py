@@ -1,4 +1,4 @@
-"""What scorers answer: a number, probabilities, a label or a list of labelled scores, as a score and a decision."""
+"""Replies of scorers: calls within their limits, kept on disk, read as a score and a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edit that replaces words or phrases by others: dialect, nationality, religion; and functions as edits."""
+"""Edits of texts other than names: words and phrases replaced, templates, placebos."""
 
 from __future__ import annotations
 

@@ -9,16 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from likewise.core.errors import FormatError, InputError
-from likewise.core.files import atomic_path, read_tensors
+from likewise.core.files import Fields, ListOf, Whole, load_described, save_described
 from likewise.training.objective import State
 from likewise.training.results import History
-
-_FORMAT, _VERSION = "likewise-training", 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,34 +34,38 @@ class Checkpoint:
     progress: dict[str, Any]
 
 
+_KIND = "training"
 _PARTS = ("weights", "best", "optimizer", "source")
+_FORM = Fields(
+    {
+        "settings": dict,
+        "step": Whole(),
+        "optimizer_groups": str,
+        "state": str,
+        "history": ListOf(str),
+        "progress": dict,
+    },
+    more=True,
+)
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write a checkpoint: a reader sees the one before or this one, never half of it."""
-    tensors: dict[str, torch.Tensor] = {"generator": checkpoint.generator}
-    for part in _PARTS:
-        tensors.update({f"{part}.{name}": tensor for name, tensor in getattr(checkpoint, part).items()})
-    state_tensors, numbers = checkpoint.state.to_tensors()
-    tensors.update({f"state.{name}": tensor for name, tensor in state_tensors.items()})
-    for name, values in checkpoint.history.columns.items():
-        tensors[f"history.{name}"] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64))
-    # safetensors refuses views and shared memory, so everything is its own contiguous copy on the CPU.
-    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
-    metadata = {
-        "format": _FORMAT,
-        "version": str(_VERSION),
-        "settings": json.dumps(checkpoint.settings),
-        "step": str(checkpoint.step),
+    tensors: dict[str, Any] = {"generator": checkpoint.generator}
+    state, numbers = checkpoint.state.to_tensors()
+    parts = {part: getattr(checkpoint, part) for part in _PARTS}
+    for part, named in (parts | {"state": state, "history": checkpoint.history.columns}).items():
+        tensors |= {f"{part}.{name}": tensor for name, tensor in named.items()}
+    description = {
+        "settings": checkpoint.settings,
+        "step": checkpoint.step,
         "optimizer_groups": checkpoint.optimizer_groups,
         "state": numbers,
-        "history": json.dumps(list(checkpoint.history.columns)),
-        "progress": json.dumps(checkpoint.progress),
+        "history": list(checkpoint.history.columns),
+        "progress": checkpoint.progress,
     }
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(target) as temporary:
-        save_file(owned, temporary, metadata=metadata)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    save_described(path, _KIND, description, tensors, framework="pt")
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -87,32 +87,24 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     20
     """
     try:
-        metadata, tensors = read_tensors(path, "pt")
-    except (FormatError, OSError) as error:
-        raise FormatError(
-            f"read_checkpoint: {Path(path).name} cannot be read ({error}). It is damaged or not a checkpoint; delete "
-            "it to start anew."
-        ) from error
-    if metadata.get("format") != _FORMAT:
-        raise FormatError(f"read_checkpoint: {Path(path).name} is a safetensors file but not a checkpoint.")
-    if int(metadata["version"]) > _VERSION:
-        raise FormatError(
-            f"read_checkpoint: {Path(path).name} has format version {metadata['version']}, this package reads up "
-            f"to {_VERSION}. Update the package."
+        found: Checkpoint = load_described(
+            path, _KIND, _FORM, _build, what="a checkpoint", owner="read_checkpoint", framework="pt"
         )
-    columns = {name: tensors[f"history.{name}"].numpy() for name in json.loads(metadata["history"])}
+    except FormatError as error:
+        raise FormatError(f"read_checkpoint: {error} Delete it to start anew.") from error
+    return found
+
+
+def _build(description: dict[str, Any], tensors: dict[str, Any]) -> Checkpoint:
     return Checkpoint(
-        settings=json.loads(metadata["settings"]),
-        step=int(metadata["step"]),
-        weights=tensors_of(tensors, "weights"),
-        best=tensors_of(tensors, "best"),
-        optimizer=tensors_of(tensors, "optimizer"),
-        optimizer_groups=metadata["optimizer_groups"],
-        state=State.from_tensors(tensors_of(tensors, "state"), metadata["state"]),
-        source=tensors_of(tensors, "source"),
+        settings=description["settings"],
+        step=description["step"],
+        optimizer_groups=description["optimizer_groups"],
+        state=State.from_tensors(tensors_of(tensors, "state"), description["state"]),
         generator=tensors["generator"],
-        history=History(columns),
-        progress=json.loads(metadata["progress"]),
+        history=History({name: tensors[f"history.{name}"].numpy() for name in description["history"]}),
+        progress=description["progress"],
+        **{part: tensors_of(tensors, part) for part in _PARTS},
     )
 
 

@@ -1,4 +1,4 @@
-"""Any objective plus CoCL's covariance penalty."""
+"""CoCL, and any objective plus its covariance penalty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fair metric learned from twins: the directions in which people differ from their twins cost nothing."""
+"""Counterparts that carry the consequences of an edit along rules and a graph, and the metric learned from them."""
 
 from __future__ import annotations
 

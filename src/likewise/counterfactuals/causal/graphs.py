@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import itertools
 import re
@@ -14,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from likewise.core.errors import InputError, bad_parameter, require
+from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed, require
 
 # The arrows of a graph in DOT, the language of Graphviz: plain text is read here, all else by pydot.
 
@@ -235,11 +234,9 @@ def read_graph(graph: Any, columns: Sequence[str], *, owner: str) -> ColumnGraph
     known = set(columns)
     for name in dict.fromkeys(name for edge in found.edges for name in edge):
         if name not in known:
-            close = difflib.get_close_matches(name, [str(c) for c in columns], n=1)
-            meant = f" (did you mean {close[0]!r}?)" if close else ""
             raise InputError(
-                f"{owner}: 'graph' names {name!r}, which is not a column of the table{meant}. "
-                f"Its columns: {', '.join(map(str, columns[:30]))}."
+                f"{owner}: 'graph' names {name!r}, which is not a column of the table{did_you_mean(name, columns)}. "
+                f"Its columns: {listed(columns, 30)}."
             )
     found.order()
     return found

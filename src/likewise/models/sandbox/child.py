@@ -142,7 +142,9 @@ class _Desk:
         self.native = loaded.native
         inner = loaded.native
         if loaded.container == "likewise":
-            inner = getattr(inner, "booster_", getattr(inner, "model", inner))
+            # A wrapper's model may itself be an estimator of this package.
+            inner = getattr(inner, "model", inner)
+            inner = getattr(inner, "booster_", inner)
         check_loaded(text["container"], inner)
         return {"held": self.held}, ()
 

@@ -1,4 +1,4 @@
-"""Adversarial debiasing behind the scikit-learn contract."""
+"""Networks behind the scikit-learn contract: the plain one, SenSR, SenSeI, and the methods they are compared with."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SenSRClassifier(RobustClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + X[:, 1] > 0
-    >>> clf = SenSRClassifier(ExpertSubspace([0]), validation=None, random_state=0).fit(X, y)
+    >>> clf = SenSRClassifier(ExpertSubspace([0]), n_steps=100, validation=None, random_state=0).fit(X, y)
     >>> clf.predict([[-3.0, 1.0], [3.0, 1.0], [3.0, -1.0]]).tolist()
     [True, True, False]
     """
@@ -145,7 +145,7 @@ class SenSeIClassifier(RobustClassifier):
     >>> import numpy as np
     >>> from likewise.fair_metrics import ExpertSubspace
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> clf = SenSeIClassifier(ExpertSubspace([0]), validation=None, random_state=0)
+    >>> clf = SenSeIClassifier(ExpertSubspace([0]), n_steps=100, validation=None, random_state=0)
     >>> clf.fit(X, X.sum(axis=1) > 0).predict([[-1.5, 1.0], [1.5, 1.0]]).tolist()
     [True, True]
     """

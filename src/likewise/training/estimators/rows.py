@@ -1,4 +1,4 @@
-"""Sensitive attributes of each row, as the codes or vectors that some objectives need beside the rows."""
+"""What a user passes to `fit`, as rows of a network: labels, weights, splits, sensitive attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from likewise.core.checks import FloatArray, IntArray, check_labels, check_same_length, is_tensor, to_numpy
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, listed
 from likewise.core.frames import check_no_missing, is_frame, to_pandas
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.data.tabular import TabularDomain
@@ -133,7 +133,7 @@ def warn_unscaled(rows: TrainingRows, *, owner: str) -> None:
     wide = np.flatnonzero(rows.x.std(axis=0) > _WIDE)
     if len(wide):
         names = rows.given.columns if isinstance(rows.given, pd.DataFrame) else range(rows.x.shape[1])
-        shown = ", ".join(str(names[i]) for i in wide[:5]) + (", …" if len(wide) > 5 else "")
+        shown = listed([names[int(i)] for i in wide], 5)
         warnings.warn(
             f"{owner}: columns are not standardised ({shown}; standard deviations up to "
             f"{rows.x.std(axis=0).max():.3g}), and a network hardly learns from such rows. Pass "
