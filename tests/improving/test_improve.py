@@ -27,6 +27,15 @@ LINEAR = NetworkCandidate(
 ALL = (PLAIN, TWINS, BLIND, LINEAR)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_are_searched():
+    """The worst case of 30 people instead of 120: how they are searched is tested in tests/auditing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.improving.people.MIN_SEARCHED", 30)
+        patch.setattr("likewise.improving.people.MAX_SEARCHED", 30)
+        yield
+
+
 @pytest.fixture(scope="module")
 def found(hiring):
     return improve(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import shlex
 import tomllib
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, did_you_mean
 from likewise.core.launch import launched
 from likewise.core.messages import LANGUAGES
 from likewise.core.text import join_words
@@ -99,16 +98,11 @@ def _parameters(command: click.Command) -> dict[str, click.Parameter]:
 
 
 def _refuse(found: Iterable[str], known: Iterable[str], file: str, what: str) -> None:
-    names = [_plain(name) for name in known]
+    names = sorted(name.replace("_", "-") for name in known)
     for key in found:
-        if _plain(key) not in names:
-            hint = _did_you_mean(_plain(key), names)
-            raise InputError(f"--config: {file} has an unknown {what} {key!r}.{hint}")
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, sorted(known), n=1)
-    return f" Did you mean {close[0].replace('_', '-')!r}?" if close else ""
+        word = key.replace("_", "-")
+        if word not in names:
+            raise InputError(f"--config: {file} has an unknown {what} {key!r}{did_you_mean(word, names)}.")
 
 
 def _plain(name: str) -> str:
@@ -198,8 +192,8 @@ def parse_keys(words: Sequence[str], keys: Mapping[str, Key]) -> dict[str, Any]:
         name, equals, text = word.partition("=")
         name = _plain(name.strip())
         if name not in keys:
-            hint = _did_you_mean(name, keys) or f" Its keys: {', '.join(keys)}."
-            raise click.BadParameter(f"there is no key {name!r}.{hint}")
+            hint = did_you_mean(name, keys)
+            raise click.BadParameter(f"there is no key {name!r}{hint}. Its keys: {', '.join(keys)}.")
         if not equals or not text:
             raise click.BadParameter(f"write {name}={keys[name].shown}, got {word!r}.")
         try:

@@ -453,7 +453,7 @@ def _listed(name: str, given: Any, *, owner: str) -> tuple[Any, ...]:
 
 
 PlanKind = Literal["number", "integer", "category", "left out", "target"]
-# Kinds that are no features.
+# Kinds that are not features.
 APART = ("left out", "target")
 _SCALARS = (str, bool, int, float)
 

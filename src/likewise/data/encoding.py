@@ -230,7 +230,7 @@ def _factorize(series: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[Any]]
         codes, uniques = pd.factorize(series)
     except TypeError as error:
         raise InputError(
-            f"column {str(series.name)!r} holds values that are no categories ({error}). "
+            f"column {str(series.name)!r} holds values that cannot be categories ({error}). "
             "Convert it to strings or numbers, or drop it."
         ) from error
     return codes, list(uniques)

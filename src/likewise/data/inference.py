@@ -241,7 +241,7 @@ def _declared(series: pd.Series[Any], *, owner: str) -> list[Any]:
         return [plain(value) for value in pd.factorize(series)[1]]
     except TypeError as error:
         raise InputError(
-            f"{owner}: column {str(series.name)!r} holds values that are no categories ({error}). "
+            f"{owner}: column {str(series.name)!r} holds values that cannot be categories ({error}). "
             "Convert it to strings or numbers, or drop it."
         ) from error
 

@@ -212,7 +212,7 @@ def _kind(name: str, head: bytes, source: Path | bytes, largest: int) -> Kind:
     if start.startswith(b"[") and start[1:].lstrip().startswith(b"{"):
         return "JSON"
     if b"\x00" in head and not head.startswith(_WIDE):
-        raise FormatError(f"{name} is no text and no table that likewise knows. {_WRITE}")
+        raise FormatError(f"{name} is neither text nor a table that likewise knows. {_WRITE}")
     return "CSV"
 
 

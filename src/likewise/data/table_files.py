@@ -63,7 +63,7 @@ def read_table(
     Raises
     ------
     FormatError
-        The file is no table, or a damaged one.
+        The file is not a table, or is damaged.
 
     Examples
     --------
@@ -82,7 +82,9 @@ def read_table(
         raise
     except (Exception, RecursionError) as error:
         # Parsers of other libraries raise whatever they like on a damaged file.
-        raise FormatError(f"{path.name} is no readable {file.kind} table: {first_line_of(error)}.") from error
+        raise FormatError(
+            f"{path.name} is not a readable {file.kind} table: {first_line_of(error)}."
+        ) from error
     frame.columns = [str(name) for name in frame.columns]
     if ignore:
         known = frame.loc[:, ~frame.columns.duplicated()]
@@ -107,7 +109,7 @@ def table_rows(path: Path | MemoryFile) -> int | None:
     try:
         return int(pq.ParquetFile(file.stream()).metadata.num_rows)
     except (OSError, ValueError) as error:
-        raise FormatError(f"{path.name} is no readable Parquet table: {first_line_of(error)}.") from error
+        raise FormatError(f"{path.name} is not a readable Parquet table: {first_line_of(error)}.") from error
 
 
 def unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[str]) -> pd.DataFrame:
@@ -227,7 +229,7 @@ def from_arrow(table: Any, name: str) -> pd.DataFrame:
             "over plain columns."
         )
     names = list(table.column_names)
-    # The index that pandas once stored is no column of the table. Numbers stand in for names, which may be doubled.
+    # The index that pandas once stored is not a column of the table. Numbers stand in for names, which may be doubled.
     plain = table.rename_columns([str(at) for at in range(len(names))]).replace_schema_metadata(None)
     frame: pd.DataFrame = plain.to_pandas()
     frame.columns = names

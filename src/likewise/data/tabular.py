@@ -118,7 +118,7 @@ def _check_consistent(columns: Sequence[Column], names: Sequence[str]) -> None:
     for column in columns:
         width = len(column.categories) if column.kind == "categorical" and not column.is_binary else 1
         if not all(is_scalar(value) for value in column.categories):
-            raise ValueError(f"column {column.name!r} has categories that are no text or numbers")
+            raise ValueError(f"column {column.name!r} has categories that are neither text nor numbers")
         if column.width != width:
             raise ValueError(f"column {column.name!r} has the wrong width")
         if not (column.scale > 0 and np.isfinite([column.mean, column.scale]).all()):
@@ -248,7 +248,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         columns : mapping or path, optional
             What each column is, in one place: name to ``"number"``, ``"integer"``, ``"category"`` or ``"left out"``,
             or to a mapping with ``kind``, ``range``, ``values``, ``immutable`` and ``scale``; or a TOML file of these, such
-            as `likewise inspect` writes. Columns that are left out are no columns of the domain.
+            as `likewise inspect` writes. Columns that are left out are not columns of the domain.
 
         Returns
         -------

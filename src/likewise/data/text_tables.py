@@ -146,7 +146,7 @@ class OpenedText:
             raise _not_text(self.file.name, self.encoding, error) from error
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise FormatError(
-                f"{self.file.name} is no rectangular CSV: {first_line_of(error)}. Every row must have {len(self.names)} cells; "
+                f"{self.file.name} is not a rectangular CSV: {first_line_of(error)}. Every row must have {len(self.names)} cells; "
                 "quote cells that contain the separator."
             ) from error
 
@@ -206,7 +206,7 @@ def _decoded_head(file: OpenedFile, encoding: str) -> str:
         if len(data) < size or len(first_line(text)) + 1 < len(text.lstrip("\r\n")):
             return text
         if size >= _LONGEST_HEADER:
-            raise FormatError(f"{file.name} has a first line of more than 64 MB, so it is no table.")
+            raise FormatError(f"{file.name} has a first line of more than 64 MB, so it is not a table.")
         size *= 16
 
 
@@ -251,7 +251,7 @@ WAYS = {
 
 
 def decimals_of(decimal: str | None, separator: str) -> bool | None:
-    """Whether a comma stands before decimals; None if it is no part of a number."""
+    """Whether a comma stands before decimals; None if it is not part of a number."""
     return None if decimal == "." else separator != "," or decimal == ","
 
 

@@ -249,7 +249,7 @@ def _digest(frame: pd.DataFrame, labels: Any) -> str:
 
 def _metric_digest(metric: FairMetric, frame: pd.DataFrame) -> str:
     places = np.asarray(metric.embed(frame.head(200)), dtype=np.float64)
-    # Rounded, so that another order of the same sums is no other metric.
+    # Rounded, so that another order of the same sums is not another metric.
     return hashlib.sha256((places.round(6) + 0.0).tobytes()).hexdigest()[:16]
 
 

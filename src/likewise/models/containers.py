@@ -176,7 +176,7 @@ def _is_pickle(data: bytes) -> bool:
                 return count > 0
             if count > 5_000_000:
                 return True
-    except Exception:  # pickletools raises all kinds of errors on bytes that are no pickle
+    except Exception:  # pickletools raises all kinds of errors on bytes that are not a pickle
         return False
     return False
 

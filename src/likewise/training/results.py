@@ -130,7 +130,7 @@ def diagnose_training(objective: Objective, history: History, state: State) -> t
         if share > limit:
             found.append(Finding(code, f"{name}: {message.format(share=share)}", share))
     if any(one.code == "search_found_nothing" for one in found):
-        # If nothing moved, nothing was spent: λ at its floor is no news then.
+        # If nothing moved, nothing was spent: λ at its floor says nothing then.
         found = [one for one in found if one.code != "eps_never_binds"]
     flat = _flat(name, history, state)
     return tuple(found) if flat is None else (*found, flat)

@@ -203,7 +203,7 @@ def test_a_range_beyond_the_dtype_is_refused():
         (pd.to_datetime(["2020-01-01", "2020-01-02"]), "neither a number nor a category"),
         ([1j, 2j], "neither a number nor a category"),
         (pd.arrays.SparseArray([0, 1]), "to_dense"),
-        ([["a"], ["b"]], "no categories"),
+        ([["a"], ["b"]], "cannot be categories"),
         ([("a",), ("b",)], "of type tuple"),
         (pd.cut([1, 5], 2), "of type Interval"),
         ([2**60, 1], r"beyond ±2\*\*48, such as 1152921504606846976 at row 0"),

@@ -21,7 +21,7 @@ from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import same_places
 from likewise.training.estimators.rows import as_table
 
-# More categories than this are no help to a tree; the rarest count as missing.
+# More categories than this do not help a tree; the rarest count as missing.
 MAX_CATEGORIES = 254
 
 
