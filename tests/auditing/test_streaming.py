@@ -214,7 +214,3 @@ def test_bad_paths_and_targets(setting, tmp_path):
     (tmp_path / "x.parquet").write_text("<html>not found</html>")
     with pytest.raises(InputError, match="not a readable Parquet"):
         audit(model, str(tmp_path / "x.parquet"), "credit", **given)
-    with pytest.raises(
-        InputError, match="search='gradient' cannot be used: it cannot work on a part of a table"
-    ):
-        audit(model, str(folder / "*.parquet"), ("credit", "good"), search="gradient", **given)

@@ -531,4 +531,3 @@ def test_large_tables_are_read_part_by_part(run, model, people, tmp_path, monkey
     assert found[0]["people"] == whole["people"] == 240
     assert found[0]["gap"]["value"] == pytest.approx(whole["gap"]["value"], rel=1e-6)
     check_refused(run("audit", model, "people.parquet", *SEX, "--sensitive", "size"), "no column 'size'")
-    check_refused(run("audit", model, "people.parquet", *SEX, "--set", "search=gradient"), "candidates")

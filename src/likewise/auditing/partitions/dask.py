@@ -222,11 +222,10 @@ class DaskEngine(Engine):
     def map(self, function: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Any]:
         """Yield ``function(shared, item)`` of every item, in the order of the items."""
         sent = self._send(shared)
-        threads = sum(self._client.ncores().values())
         waiting: deque[tuple[Any, Any]] = deque()
         try:
             for item in items:
-                if len(waiting) >= max(_AHEAD, 4 * threads):
+                if len(waiting) >= max(_AHEAD, 4 * self.at_once):
                     yield self._answer(*waiting.popleft())
                 waiting.append((item, self._submit(function, sent, item)))
             while waiting:
@@ -247,6 +246,11 @@ class DaskEngine(Engine):
                 self._client.run(shutil.rmtree, folder, ignore_errors=True, on_error="ignore")
             except OSError as error:
                 warnings.warn(f"Temporary files may be left in {folder} on workers: {error}", stacklevel=2)
+
+    @property
+    def at_once(self) -> int:
+        """The threads of all workers."""
+        return max(1, int(sum(self._client.ncores().values())))
 
     def describe(self) -> str:
         """Say how many workers there are."""

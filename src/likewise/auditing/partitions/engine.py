@@ -55,6 +55,11 @@ class Engine(ABC):
         """Remove a folder of temporary files wherever the function ran."""
         shutil.rmtree(Path(folder), ignore_errors=True)
 
+    @property
+    def at_once(self) -> int:
+        """How many parts are worked on at the same time; the time of an audit is shared out by this."""
+        return 1
+
     def describe(self) -> str:
         """Say in a few words what this is, for the settings of a result."""
         return type(self).__name__

@@ -12,9 +12,10 @@ that losing files costs time and changes nothing.
 from __future__ import annotations
 
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,8 @@ _BITS = 8
 # So many steps of one bin come as they are; more of them in bins that are finer by so many bits.
 _FEW_STEPS = 250_000
 _FINER = 16
+# Of the time, for the sample that chooses prices.
+_SHARE_OF_SAMPLE = 0.2
 
 
 # The work on one part of a table: pure functions of what all parts share and of one part, and sums of their answers.
@@ -87,6 +90,19 @@ class Job:
     top: int
     bits: int
     scratch: str
+    # Parts are worked on so many at once, in so many turns, in the time from here on.
+    turns: int = 1
+    at_once: int = 1
+    begin: float = field(default_factory=time.time)
+
+    def within(self, part: Part, share: float) -> Prepared:
+        """Return the audit with a share of the time that a part has left."""
+        budget = self.prepared.budget
+        if budget.seconds is None:
+            return self.prepared
+        turn = (part.index // self.at_once + 1) / self.turns
+        left = self.begin + turn * (budget.left + time.time() - self.begin) - time.time()
+        return replace(self.prepared, budget=Budget(max(share * left, 1e-3)))
 
     def frontier_path(self, part: Part) -> Path:
         """Where the frontier of a part is kept."""
@@ -112,8 +128,10 @@ def search_part(job: Job, part: Part) -> FoundSums:
     """Search the twins of a part's people, keep the frontier, and add up what it says."""
     total: FoundSums | None = None
     frontiers: list[Frontier] = []
+    waiting = part.rows
     for problem in job.problems(part):
-        searched = search_people(job.prepared, problem)
+        searched = search_people(job.within(part, problem.n / waiting), problem)
+        waiting -= problem.n
         frontiers.append(searched.support.frontier)
         found = searched.sums(top=job.top, bits=job.bits)
         total = found if total is None else added_found(total, found, top=job.top)
@@ -130,6 +148,12 @@ def search_part(job: Job, part: Part) -> FoundSums:
             candidate=frontier.candidate,
         )
     return total
+
+
+def _afterwards(job: Job) -> Prepared:
+    """Return the audit with a little time for people who are searched again, to be shown."""
+    seconds = job.prepared.budget.seconds
+    return job.prepared if seconds is None else replace(job.prepared, budget=Budget(0.1 * seconds))
 
 
 def narrow_part(job: Job, part: Part, *, low: float, high: float, bits: int) -> BinnedSteps:
@@ -164,7 +188,7 @@ def _write_map(job: Job, part: Part, taken: IntArray, folder: Path) -> None:
         writer = None
         try:
             for problem in job.problems(part):
-                support = search_people(job.prepared, problem).support
+                support = search_people(_afterwards(job), problem).support
                 start = problem.first - part.first
                 corner = corners(support.frontier, taken[start : start + problem.n])
                 shown = support.unfair_map(corner, person=problem.first + np.arange(problem.n))
@@ -212,12 +236,12 @@ def _added_worst(one: Worst, two: Worst, top: int) -> Worst:
 
 
 def _added_endings(one: Ending, two: Ending) -> Ending:
-    """Of two groups of people only bounds at ε = 0 add up: there what one may lose does not depend on the others."""
+    """Bounds at one price λ add up, and those at ε = 0: there what one may lose does not depend on the others."""
     theirs = {bound_kind(bound): bound for bound in two.bounds}
     bounds = []
     for a in one.bounds:
         b = theirs.get(bound_kind(a))
-        if b is not None and a.eps == 0 and a.confidence == 1:
+        if b is not None and a.confidence == 1 and (a.eps == 0 or a.lambda_ == b.lambda_):
             n = a.n + b.n
             gap = None if a.gap is None or b.gap is None else (a.n * a.gap + b.n * b.gap) / n
             bounds.append(replace(a, n=n, value=(a.n * a.value + b.n * b.value) / n, gap=gap))
@@ -342,7 +366,10 @@ def _prepare(
         picked = list(engine.map(pick_part, table, parts_of(pool, parts)))
         problem = replace(some, pool=rows_of(table.joined(picked).frame, some.coordinates))
     prepared = prepare(asked, problem, chosen, left_out)
-    said = (Message("assumption.sample", people=some.n),) if provers else ()
+    prepared, known = _priced(prepared, sample)
+    bounds = () if known is None else tuple(one for one in known.bounds if one.about == "population")
+    bounds += _proved(provers, drawn, n, prepared)
+    said = (Message("assumption.sample", people=drawn.n),) if provers or known is not None else ()
     prepared = replace(
         prepared,
         search=Message("search.in_parts", search=prepared.search),
@@ -356,8 +383,33 @@ def _prepare(
         top=sizes.top,
         bits=ALL_BITS if n <= sizes.exact else _BITS,
         scratch=str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}"),
+        turns=-(-len(parts) // engine.at_once),
+        at_once=engine.at_once,
     )
-    return AuditRunner(engine, job, parts, prepared, drawn, provers, progress)
+    return AuditRunner(engine, job, parts, prepared, bounds, progress)
+
+
+def _proved(provers: Sequence[Search], drawn: AuditProblem, n: int, prepared: Prepared) -> tuple[Bound, ...]:
+    """Return what a random sample proves about the table, in less than half of the time left."""
+    budget = prepared.budget
+    if not provers or budget.spent:
+        return ()
+    half = Budget(0.4 * budget.left)
+    found = [prover.prove_table(drawn, n, prepared.eps, half) for prover in provers]
+    return tuple(bound for bounds in found for bound in bounds)
+
+
+def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Ending | None]:
+    """Let a sample choose the prices λ of searches that otherwise look at everybody; also return how they ended."""
+    if not any(search.chooses_prices for search in prepared.searches):
+        return prepared, None
+    rows, at = sample.rows, sample.random
+    absent = None if rows.absent is None else rows.absent[at]
+    drawn = Rows(rows.frame[at], None if rows.y is None else rows.y[at], absent)
+    budget = prepared.budget
+    share = budget if budget.seconds is None else Budget(max(_SHARE_OF_SAMPLE * budget.left, 1e-3))
+    searched = search_people(replace(prepared, budget=share), people_of(prepared.problem, drawn))
+    return replace(prepared, searches=searched.again), searched.ending
 
 
 def _sampled(
@@ -377,8 +429,8 @@ class AuditRunner:
     job: Job
     parts: Sequence[Part]
     prepared: Prepared
-    sample: AuditProblem
-    provers: tuple[Search, ...]
+    # What a sample proves of everybody.
+    bounds: tuple[Bound, ...]
     progress: bool
 
     @property
@@ -389,8 +441,6 @@ class AuditRunner:
     def result(self, asked: AuditRequest, folder: MapFolder | None, clock: Clock) -> AuditResult:
         """Search, find λ*, settle, and put the numbers together."""
         eps = asked.tolerated
-        proved = self._proved()
-        clock.lap("proof from a sample")
         found: FoundSums = self._added(search_part, partial(added_found, top=self.job.top), "auditing people")
         for name, seconds in found.cpu.items():
             clock.book(name, seconds)
@@ -399,7 +449,7 @@ class AuditRunner:
             replace(bound, value=base + bound.gap)
             if bound.about == "sample" and bound.measure == "loss" and bound.gap is not None
             else bound
-            for bound in proved
+            for bound in self.bounds
         ]
         found = replace(found, ending=found.ending.with_bounds(proved))
         curve = self._narrowed(found.steps, eps).curve(n=self.n, base=base, free=found.free.mean)
@@ -415,15 +465,6 @@ class AuditRunner:
         clock.book("settle", settled.cpu)
         maps = self._maps([found.worst] if eps == 0 else [found.worst, settled.worst])
         return conclude(self.prepared, found, settled, curve, (maps[0], maps[-1]), asked, clock)
-
-    def _proved(self) -> list[Bound]:
-        """Return what a random sample proves about the table, in less than half of the time left."""
-        budget = self.prepared.budget
-        if not self.provers or budget.spent:
-            return []
-        time = Budget(0.4 * budget.left)
-        found = [prover.prove_table(self.sample, self.n, self.prepared.eps, time) for prover in self.provers]
-        return [bound for bounds in found for bound in bounds]
 
     def _narrowed(self, steps: BinnedSteps, eps: float) -> BinnedSteps:
         """Ask for the bin in which the budget ends until it holds steps of one slope: λ*."""
@@ -447,7 +488,7 @@ class AuditRunner:
             order = np.argsort(worst.person)
             person = worst.person[order]
             rows = self.job.table.joined(picked, np.searchsorted(numbers, person))
-            support = search_people(self.job.prepared, people_of(self.job.prepared.problem, rows)).support
+            support = search_people(_afterwards(self.job), people_of(self.job.prepared.problem, rows)).support
             corner = corners(support.frontier, worst.corner[order])
             maps.append(support.unfair_map(corner, person=person, total=self.n))
         return maps

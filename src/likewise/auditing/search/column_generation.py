@@ -22,7 +22,7 @@ from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.frontier import Floats, Frontier
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.people import tabular
-from likewise.auditing.search.contract import Found
+from likewise.auditing.search.contract import Found, Status
 from likewise.core.checks import IntArray, to_numpy
 from likewise.core.messages import Message
 
@@ -227,11 +227,18 @@ _RESTARTS = 8
 
 
 @dataclass(frozen=True)
+class Prices:
+    """λ of each round, whether its ascents begin at more places, and whether the last of them settled V(ε)."""
+
+    rounds: tuple[tuple[float, bool], ...]
+    settled: bool
+
+
+@dataclass(frozen=True)
 class ColumnReport:
     """How the rounds went."""
 
-    rounds: int
-    settled: bool
+    prices: Prices
     non_finite: int
 
     @property
@@ -239,9 +246,9 @@ class ColumnReport:
         """Why the result is not settled and what to do about it; None where it is."""
         if self.non_finite:
             return Message("reason.not_finite", people=self.non_finite)
-        if self.settled:
+        if self.prices.settled:
             return None
-        return Message("reason.still_rose", n=self.rounds)
+        return Message("reason.still_rose", n=len(self.prices.rounds))
 
 
 def improve_by_columns(
@@ -249,9 +256,11 @@ def improve_by_columns(
 ) -> Found:
     """Run the gradient search as a `Search`: rows of a table are made valid before they join the support."""
     support, report = generate_columns(search, problem, support, eps, budget)
+    again = replace(search, prices=report.prices)
     if report.reason is None:
-        return Found(support)
-    return Found(support, "failed" if report.non_finite else "not_converged", (report.reason,))
+        return Found(support, again=again)
+    status: Status = "failed" if report.non_finite else "not_converged"
+    return Found(support, status, (report.reason,), again=again)
 
 
 def generate_columns(
@@ -263,12 +272,15 @@ def generate_columns(
     *,
     max_rounds: int = 20,
 ) -> tuple[Support, ColumnReport]:
-    """Add rows found by gradient searches until the dual at ε settles."""
-    rounds, settled, wide = 0, False, False
+    """Add rows found by gradient searches until the dual at ε settles, or at the prices that other people led to."""
+    if search.prices is not None:
+        return _columns_at(search, search.prices, problem, support, budget)
+    asked, settled, wide = list[tuple[float, bool]](), False, False
     non_finite, known = np.zeros(problem.n, dtype=bool), _Starts()
     solution = solve_dual(support.frontier, eps)
     pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
     while not settled:
+        rounds = len(asked)
         if rounds and (rounds >= max_rounds if budget.seconds is None else budget.spent):
             break
         if budget.seconds is None:
@@ -278,16 +290,30 @@ def generate_columns(
         judged = not pending
         lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         before = support.frontier
-        chosen = replace(search, restarts=max(search.restarts, _RESTARTS)) if wide else search
-        support, failed = _one_round(chosen, problem, support, lam, known, problem.random_state + rounds)
+        support, failed = _one_round(search, problem, support, lam, known, wide=wide, number=rounds)
         non_finite |= failed
-        rounds += 1
+        asked.append((lam, wide))
         solution = solve_dual(support.frontier, eps)
         possible = _conjugate(support.frontier, lam) - _conjugate(before, lam)
         little = judged and possible <= _SETTLED * max(abs(solution.value), 1e-12)
         # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
         settled, wide = little and wide, wide or little
-    return support, ColumnReport(rounds, settled, int(non_finite.sum()))
+    return support, ColumnReport(Prices(tuple(asked), settled), int(non_finite.sum()))
+
+
+def _columns_at(
+    search: GradientSearch, prices: Prices, problem: AuditProblem, support: Support, budget: Budget
+) -> tuple[Support, ColumnReport]:
+    """Add rows found at given prices; what is found for a person does not depend on the others."""
+    non_finite, known, settled = np.zeros(problem.n, dtype=bool), _Starts(), prices.settled
+    for number, (lam, wide) in enumerate(prices.rounds):
+        if number and budget.spent:
+            settled = False
+            break
+        budget.tell(number / len(prices.rounds))
+        support, failed = _one_round(search, problem, support, lam, known, wide=wide, number=number)
+        non_finite |= failed
+    return support, ColumnReport(replace(prices, settled=settled), int(non_finite.sum()))
 
 
 def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:
@@ -333,7 +359,9 @@ def _one_round(
     support: Support,
     lam: float,
     known: _Starts,
-    random_state: int,
+    *,
+    wide: bool,
+    number: int,
 ) -> tuple[Support, Any]:
     import torch
 
@@ -341,6 +369,8 @@ def _one_round(
     from likewise.core.randomness import torch_generator
 
     place, start = problem.coordinates, known.best(lam)
+    if wide:
+        search = replace(search, restarts=max(search.restarts, _RESTARTS))
     oracle = place.gradient_oracle()
     found = search.run(
         oracle,
@@ -350,7 +380,7 @@ def _one_round(
         domain=place.domain,
         lam=lam,
         start=None if start is None else torch.as_tensor(start, dtype=oracle.dtype),
-        generator=torch_generator(random_state),
+        generator=torch_generator(problem.random_state + number),
     )
     failed = to_numpy(found.status) == RowStatus.NON_FINITE.value
     relaxed = to_numpy(found.x).astype(np.float64)

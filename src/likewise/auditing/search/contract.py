@@ -83,6 +83,9 @@ class Found:
         From above, about the people they were drawn from.
     more : tuple of Bound
         Further bounds: at ε = 0 where the audit asks about another ε, and of the share of changed decisions.
+    again : Search, optional
+        The search with the prices λ that it chose by looking at these people together: it looks at other people one by
+        one. A table in parts chooses them on a sample.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class Found:
     bound: Bound | None = None
     population_bound: Bound | None = None
     more: tuple[Bound, ...] = ()
+    again: Search | None = None
 
 
 class Search(ABC):
@@ -124,6 +128,8 @@ class Search(ABC):
     in_parts : bool
         Whether what is found for a person depends on that person alone (and on what `prepare` filled in), so that
         people can be searched part by part, anywhere, with the same result.
+    chooses_prices : bool
+        Whether that holds once the prices λ are chosen, which needs many people: `Found.again`.
     optional : bool
         Whether it is left out without an error where it cannot serve, even when searches were asked for by name.
     from_sample : bool
@@ -152,6 +158,7 @@ class Search(ABC):
 
     name: ClassVar[str]
     in_parts: ClassVar[bool] = False
+    chooses_prices: ClassVar[bool] = False
     optional: ClassVar[bool] = False
     from_sample: ClassVar[bool] = False
 
@@ -162,7 +169,7 @@ class Search(ABC):
 
     def for_parts(self) -> Search | None:
         """Return this search in a form that can work on parts, None where it has none."""
-        return self if self.in_parts else None
+        return self if self.in_parts or self.chooses_prices else None
 
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why this search cannot serve a problem; None where it can."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -88,6 +88,8 @@ class ExactDual:
     status: str
     result: ExactResult
     mixture: tuple[AttainedRows, ...] = ()
+    # λ of these maps.
+    mixed: tuple[float, ...] = ()
 
     @property
     def gap(self) -> float:
@@ -127,6 +129,7 @@ def exact_dual(
     domain: Any = None,
     tol: float = 1e-9,
     max_nodes: int = 500,
+    prices: tuple[float, tuple[float, ...]] | None = None,
 ) -> ExactDual:
     """Solve the auditor's problem V(ε) = min over λ ≥ 0 of λε + mean ℓ^c_λ (equation 4 of the paper).
 
@@ -134,6 +137,9 @@ def exact_dual(
     the dual; the crossing of the two lines around the minimum is attained by a mixture of the two maps and is a
     lower bound of V(ε). The bracket shrinks until it meets the upper bound. λ = 0 is tried where the loss is
     bounded there, and ε = 0 means moves that cost nothing (λ → ∞).
+
+    `prices` are λ* and the λ of the maps to mix, if others chose them: what is found for a row then does not depend on
+    the rest.
     """
     owner = "exact_dual"
     eps = check_number(eps, owner=owner, name="eps", low=0.0)
@@ -147,6 +153,9 @@ def exact_dual(
         return ExactDual(
             np.inf, np.inf, np.inf, eps, float(problem.base_losses.mean()), True, "unbounded", solve(1.0)
         )
+    if prices is not None:
+        best, *maps = (_try(solve, lam, eps, tol) for lam in (prices[0], *prices[1]))
+        return _finish(problem, best, -np.inf, tuple(maps) or (best,), eps, tol)
     if eps == 0:
         return _alone(problem, _try(solve, np.inf, eps, tol), eps, tol)
     return _minimise(problem, solve, eps, tol)
@@ -233,6 +242,7 @@ def _finish(
         "solved" if exact else "over-estimated",
         best.result,
         tuple(line.attained() for line in maps),
+        tuple(line.lam for line in maps),
     )
 
 
@@ -316,6 +326,8 @@ class LinearSearch(Search):
 
     tol: float = 1e-6
     confidence: float = 0.95
+    # λ*, and the λ of the maps that attain V(ε), as chosen on other people.
+    prices: tuple[float, tuple[float, ...]] | None = None
 
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why the model cannot be solved exactly, where it cannot."""
@@ -341,7 +353,7 @@ class LinearSearch(Search):
             "eps": eps,
             "tol": self.tol,
         }
-        solved = exact_dual(*given, **where)
+        solved = exact_dual(*given, **where, prices=self.prices)
         if not np.isfinite(solved.value):
             reason = Message("reason.endless_loss")
             return Found(support, "not_converged", (reason,))
@@ -357,11 +369,17 @@ class LinearSearch(Search):
             assumptions=(Message("assumption.box"),),
         )
         population = None
-        if eps > 0 and problem.n >= 4 and np.isfinite(loss_ceiling(model, place.domain)):
+        if (
+            self.prices is None
+            and eps > 0
+            and problem.n >= 4
+            and np.isfinite(loss_ceiling(model, place.domain))
+        ):
             population = exact_bound(
                 *given, **where, confidence=self.confidence, random_state=problem.random_state
             )
-        return Found(support, bound=bound, population_bound=population)
+        again = replace(self, prices=(solved.lam, solved.mixed))
+        return Found(support, bound=bound, population_bound=population, again=again)
 
 
 # Whether the weights answer as the model does is asked once for some people.

@@ -13,6 +13,7 @@ from likewise.core.messages import Message
 if TYPE_CHECKING:
     import torch
 
+    from likewise.auditing.search.column_generation import Prices
     from likewise.auditing.search.gradient.ascent import SearchResult
     from likewise.data.domain import Domain
     from likewise.fair_metrics.metric import FairMetric
@@ -56,6 +57,8 @@ class GradientSearch(Search):
         A row has converged when its steps raise the objective by no more than ``tol · max(1, |objective|)``.
     batch_size : int, default=16384
         Rows that are moved together; it changes memory and speed only.
+    prices : Prices, optional
+        λ of the rounds of an audit, as chosen on other people; by default the dual of the people at hand leads to them.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class GradientSearch(Search):
     """
 
     name: ClassVar[str] = "gradient"
+    chooses_prices: ClassVar[bool] = True
 
     subspace_steps: int = 10
     subspace_step_size: float = 1.0
@@ -86,6 +90,7 @@ class GradientSearch(Search):
     restarts: int = 0
     tol: float = 1e-3
     batch_size: int = 16384
+    prices: Prices | None = None
 
     def __post_init__(self) -> None:
         for name in ("subspace_steps", "full_steps", "probes", "restarts", "batch_size"):
