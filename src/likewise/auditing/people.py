@@ -358,11 +358,12 @@ def _plain_map(names: list[str], encoding: Encoding) -> AffineMap | None:
 ASKED_TWICE = 64
 
 
-def answers_repeat(model: Model, rows: Callable[[slice], Any]) -> bool:
-    """Whether a model gives rows the same answers twice, in another order, up to rounding."""
+def answers_repeat(model: Model, rows: Callable[[slice], Any], known: Floats | None = None) -> bool:
+    """Whether a model gives rows the same answers twice, in another order, up to rounding; `known` are those it gave."""
     # A decision may hang on rounding.
     model = model.graded()
-    first, second = model.outputs(rows(slice(None))), model.outputs(rows(slice(None, None, -1)))[::-1]
+    first = model.outputs(rows(slice(None))) if known is None else known
+    second = model.outputs(rows(slice(None, None, -1)))[::-1]
     allowed = max(1e-6, 64.0 * model.roundoff) * (1.0 + np.abs(first).max())
     return bool(np.allclose(first, second, rtol=0.0, atol=allowed))
 
@@ -456,13 +457,22 @@ class AuditedPeople:
 
     def ask(self, table: Any) -> tuple[Floats, np.ndarray[Any, Any]]:
         """Return the model's outputs about rows, and its decisions: positions of classes, or numbers of a regression."""
-        model, shown = self.coordinates.model, self.coordinates.for_model(table)
-        outputs: Floats = np.asarray(model.outputs(shown), dtype=np.float64)
+        outputs = self.outputs_of(table)
         if not self.decides:
             return outputs, outputs[:, 0]
-        if model.decides_by_outputs:
+        if self.coordinates.model.decides_by_outputs:
             return outputs, np.argmax(outputs, axis=1)
-        return outputs, model.targets(model.predict(shown))
+        return outputs, self.decisions_of(table)
+
+    def outputs_of(self, table: Any) -> Floats:
+        """Return the model's outputs about rows alone."""
+        place = self.coordinates
+        return np.asarray(place.model.outputs(place.for_model(table)), dtype=np.float64)
+
+    def decisions_of(self, table: Any) -> np.ndarray[Any, Any]:
+        """Return the model's decisions about rows alone, as positions of classes."""
+        place = self.coordinates
+        return place.model.targets(place.model.predict(place.for_model(table)))
 
     @cached_property
     def _own(self) -> tuple[Floats, np.ndarray[Any, Any], float]:
@@ -500,7 +510,8 @@ class AuditedPeople:
     def repeats(self) -> bool:
         """Whether the model gives the same answers when it is asked about the same people twice."""
         place, some = self.coordinates, np.arange(min(self.n, ASKED_TWICE))
-        return answers_repeat(place.model, lambda at: place.for_model(self._some(some[at])))
+        known = self.outputs[some] if place.model.graded() is place.model else None
+        return answers_repeat(place.model, lambda at: place.for_model(self._some(some[at])), known)
 
     @property
     def decides(self) -> bool:

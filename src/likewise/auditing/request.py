@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -108,13 +109,18 @@ class AuditRequest:
         return self.draw(size, n) if size else np.zeros(0, dtype=np.int64)
 
 
+@cache
+def _versions() -> dict[str, str]:
+    libraries = ("numpy", "scikit-learn", "torch", "pandas")
+    return {"python": platform.python_version()} | installed_versions(libraries)
+
+
 def settings_of(asked: AuditRequest, people: AuditedPeople) -> dict[str, Any]:
     """Plain values that say how an audit was made."""
-    libraries = ("numpy", "scikit-learn", "torch", "pandas")
     model = people.coordinates.model
     return {
         "version": __version__,
-        "versions": {"python": platform.python_version()} | installed_versions(libraries),
+        "versions": dict(_versions()),
         "loss": model.loss.name,
         "model": model.adapter,
         "sensitive": [str(name) for name in edited_columns(people.sensitive_edits)],

@@ -36,6 +36,10 @@ def rounded(value: Any, digits: int = 8) -> float | None:
 
 def plain_cell(value: Any) -> Any:
     """Return one cell of a table as a JSON value: text, number, truth value or None for a missing one."""
+    if type(value) is str:
+        return value if len(value) <= LONGEST_TEXT else value[: LONGEST_TEXT - 1] + "…"
+    if type(value) is int:
+        return value if abs(value) <= _LARGEST_WHOLE else str(value)
     if isinstance(value, Message):  # a sentence of ours, which the page may say in another language
         return value
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -258,7 +258,7 @@ class ReadTrees:
         trees = self.trees
         splits = (trees.left >= 0) & (trees.last == trees.first)
         for feature in np.unique(trees.feature[splits]):
-            cuts = trees.threshold[splits & (trees.feature == feature)]
+            cuts = np.unique(trees.threshold[splits & (trees.feature == feature)])
             values = self._values(int(feature)) if len(cuts) >= FEWEST_CUTS else None
             if values is not None:
                 yield self.columns[feature], cuts, values
@@ -272,21 +272,27 @@ class ReadTrees:
         if is_frame(self.rows):
             series = self.rows.iloc[:, feature]
             return np.asarray(series, dtype=np.float64) if series.dtype.kind in "biuf" else None
-        part: Any = self.rows[:, [feature]]
+        part: Any = self._columns[:, [feature]]
         return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64).ravel()
+
+    @cached_property
+    def _columns(self) -> Any:
+        return self.rows.tocsc() if hasattr(self.rows, "tocsc") else self.rows
 
 
 def _read_trees(problem: AuditedPeople) -> ReadTrees | None:
     """Read the trees of the model; None, or an error, if it has none that can be read."""
     place = problem.coordinates
-    model, rows = place.model, problem.X
+    model = place.model
     if place.takes == "own":
         own = tuple(column.name for column in model.encoder.columns_)
         if place.encoding is None or tuple(place.encoding.names) != own:
             return None
-        return ReadTrees(read_trees(model), _owners(model.encoder.columns_), place.encoded_for_model(rows))
+        return ReadTrees(
+            read_trees(model), _owners(model.encoder.columns_), place.encoded_for_model(problem.X)
+        )
     if place.takes == "encoded" and place.encoding is not None:
-        return ReadTrees(read_trees(model), _owners(place.encoding.columns), rows)
+        return ReadTrees(read_trees(model), _owners(place.encoding.columns), problem.X)
     model, rows = _unwrapped(model, place.for_model(problem.rows))
     if isinstance(model, OneHotModel):
         return ReadTrees(read_trees(model.inner), model.encoding.owners(), model.encoding.encode(rows))

@@ -444,7 +444,7 @@ def _people(
     rows = problem.rows
     people = problem.coordinates.original(rows.iloc[chosen] if hasattr(rows, "iloc") else rows[chosen])
     people = as_recorded(problem.coordinates.model, people)
-    columns = {str(name): [plain_cell(cell) for cell in people[name]] for name in people.columns}
+    columns = {str(name): [plain_cell(cell) for cell in people[name].tolist()] for name in people.columns}
     for one in found.attributes:
         for part in one.fields:
             # A plain array has no names, and shows its columns as x0, x1, …

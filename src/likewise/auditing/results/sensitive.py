@@ -427,6 +427,8 @@ class _Asked:
         if losses:
             self.worst, self.worst_at = problem.base_loss.copy(), np.zeros(problem.n, dtype=np.int64)
         self.moved = np.zeros(len(attributes), dtype=bool)
+        # Whether a decision comes with the outputs that it follows from; else decisions alone are half the work.
+        self._graded = losses or not decides or problem.coordinates.model.decides_by_outputs
         self._certain = tabular_domain(problem.coordinates)
         self.shape = [len(one.codes) for one in attributes]
 
@@ -440,15 +442,15 @@ class _Asked:
             self._block(start, stop, order[ends[start] : ends[stop]])
 
     def _block(self, start: int, stop: int, person: IntArray) -> None:
-        problem, count = self.problem, len(self.combinations)
-        shape, width = (stop - start, count), self.outputs.shape[1]
+        count = len(self.combinations)
+        shape, width = (stop - start, count), self.outputs.shape[1] if self._graded else 0
         outputs = np.full((*shape, width), np.nan)
         known = np.zeros(shape, dtype=bool)
         # People as they are were asked about already.
         at, mine = self._place(person), person
         mine, at = mine[at >= 0], at[at >= 0]
         where = self.group[mine] - start, at
-        outputs[where], known[where] = self.outputs[mine], True
+        outputs[where], known[where] = self.outputs[mine, :width], True
         same = np.full((len(mine), len(self.attributes)), -1)
         self.own[mine] = self._confirmed(
             self.first[self.group[mine]], self.outputs[mine], self.own[mine], mine, same
@@ -460,16 +462,24 @@ class _Asked:
             someone = self.first[start + g]
             table = rewritten(self.people, someone, self.attributes, self.combinations[e])
             possible = self._possible(table)
-            answer, decided = problem.ask(table)
+            answer, decided = self._ask(table)
             decided = self._confirmed(someone, answer, decided, someone, self.combinations[e])
-            outputs[g[possible], e[possible]] = answer[possible]
+            if answer is not None:
+                outputs[g[possible], e[possible]] = answer[possible]
             self.answers[start + g[possible], e[possible]] = decided[possible]
+        if not self._graded:
+            outputs = np.where(self.answers[start:stop] == IMPOSSIBLE, np.nan, self.answers[start:stop])[
+                ..., None
+            ]
         self._note_moved(outputs)
         if self.worst is not None and self.worst_at is not None:
             self._note_worst(outputs, person, start, self.worst, self.worst_at)
 
+    def _ask(self, table: Any) -> tuple[Floats | None, Any]:
+        return self.problem.ask(table) if self._graded else (None, self.problem.decisions_of(table))
+
     def _confirmed(
-        self, person: IntArray, outputs: Floats, decided: Any, rows: IntArray, values: IntArray
+        self, person: IntArray, outputs: Floats | None, decided: Any, rows: IntArray, values: IntArray
     ) -> Any:
         """Decisions about rewritten rows, those of their people where the difference is the rounding of another batch.
 
@@ -478,21 +488,30 @@ class _Asked:
         """
         if not self.problem.decides:
             return decided
-        mine = self.outputs[person]
+        doubt = np.flatnonzero(decided != self.own[person])
+        if not len(doubt):
+            return decided
+        mine = self.outputs[person[doubt]]
+        if outputs is None:
+            there = self.problem.outputs_of(
+                rewritten(self.people, rows[doubt], self.attributes, values[doubt])
+            )
+        else:
+            there = outputs[doubt]
         # A model that only decides does not show how near it is.
-        near = (np.abs(outputs - mine) <= _APART * (1.0 + np.abs(mine))).all(axis=1) | (
-            outputs.max(axis=1) == 1.0
+        near = (np.abs(there - mine) <= _APART * (1.0 + np.abs(mine))).all(axis=1) | (
+            there.max(axis=1) == 1.0
         )
-        doubt = np.flatnonzero((decided != self.own[person]) & near)
+        doubt = doubt[near]
         if not len(doubt):
             return decided
         found, person, rows, values = np.array(decided), person[doubt], rows[doubt], values[doubt]
         as_is = np.full_like(values, -1)
-        there, here = (
+        then, now = (
             self.problem.ask(rewritten(self.people, *one))[1]
             for one in ((rows, self.attributes, values), (person, self.attributes, as_is))
         )
-        found[doubt[there == here]] = self.own[person[there == here]]
+        found[doubt[then == now]] = self.own[person[then == now]]
         return found
 
     def _place(self, person: IntArray) -> IntArray:
@@ -556,8 +575,7 @@ class _Asked:
                     values[:, k] = value
                     table = rewritten(self.people, some, self.attributes, values)
                     possible = self._possible(table)
-                    answer, decided = self.problem.ask(table)
-                    decided = self._confirmed(some, answer, decided, some, values)
+                    decided = self._confirmed(some, *self._ask(table), some, values)
                     answers[some[possible], value] = decided[possible]
             found.append(answers)
         return tuple(found)
