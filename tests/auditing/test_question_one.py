@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import likewise as lw
-from likewise.auditing.inference.conclusion import guess_favourable
+from likewise.auditing.first_answer import guess_favourable
 from likewise.auditing.inference.verdict import BADGES
 from likewise.models import as_model
 

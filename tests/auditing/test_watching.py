@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.case import unbroken
+from likewise.auditing.auditor import unbroken
 
 
 @pytest.fixture(scope="module")
