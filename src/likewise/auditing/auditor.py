@@ -208,7 +208,7 @@ def audit(
         return audit_asked(asked, X, y, **runs)
     case = table_case(asked, X, y, sensitive_features, favourable=favourable, missing=missing, engine=engine)
     result = audit_case(case, **runs)
-    settings: dict[str, Any] = {"labelled": y is not None}
+    settings: dict[str, Any] = {}
     if favourable is not None:
         settings["favourable"] = plain(favourable)
     target = y if isinstance(X, (str, Path)) else getattr(y, "name", None)
@@ -251,7 +251,8 @@ def audit_case(
     result = audit_asked(ready, rows, case.y, engine=engine, map_folder=map_folder, progress=progress)
     if favourable is not None:
         result = replace(result, favourable=favourable, guessed=False)
-    result = replace(result, findings=with_encoding(matched, result.findings))
+    settings = result.settings | {"labelled": case.labelled}
+    result = replace(result, findings=with_encoding(matched, result.findings), settings=settings)
     return _with_gaps(_with_places(result, case), case.gaps, asked.tolerance or 0.0)
 
 

@@ -40,6 +40,8 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
     from likewise.evaluation.summary import evaluate
 
     matched, frame = case.matched, case.people
+    if not case.labelled:
+        return None, ()
     if matched.model.loss.regression:
         return None, ("accuracy and group gaps are n/a: the model predicts numbers.",)
     groups = [name for name in case.sensitive if 2 <= frame[name].nunique() <= MAX_GROUPS]
@@ -54,7 +56,7 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
             found = evaluate(
                 matched.decide,
                 frame,
-                np.asarray(matched.decide(frame) if case.labels is None else case.labels),
+                np.asarray(case.labels),
                 sensitive_features=list(asked),
                 studies=compared,
                 confidence=case.request.confidence,

@@ -253,7 +253,7 @@ def _seen(case: Case) -> list[str]:
 class AuditChoices:
     """The options of an audit that say what is looked at."""
 
-    target: str
+    target: str | None
     favourable: str | None
     sensitive: tuple[str, ...]
     immutable: tuple[str, ...]
@@ -305,7 +305,7 @@ class AuditChoices:
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
 @options(
-    "target",
+    "target_left_out",
     "favourable",
     "sensitive",
     "limit",
@@ -524,6 +524,10 @@ def check_choices(choices: AuditChoices) -> None:
     """Raise where choices are missing or do not go together, before anything is read."""
     parse_budget(choices.eps or "0")
     parse_edits(choices.edit)
+    if choices.delta is not None and choices.target is None:
+        raise InputError(
+            "--delta limits what is added to the mean loss, which needs labels. Name them: --target COLUMN."
+        )
     if choices.twins is None and choices.rules:
         raise InputError("--rules says what follows from an attribute, for --twins. Add --twins all.")
     if len(choices.consequences) < len(choices.rules):

@@ -352,11 +352,13 @@ _TWINS = ["attribute", "consequences", "matched", "all"]
 
 _SHARED: dict[str, Callable[[Any], Any]] = {
     "target": option("--target", required=True, metavar="COLUMN", help="Column that the model predicts."),
-    "target_left_out": option("--target", metavar="COLUMN", help="Column that the model predicts."),
+    "target_left_out": option(
+        "--target", metavar="COLUMN", help="Column that the model predicts, if the table has it."
+    ),
     "favourable": option(
         "--favourable",
         metavar="VALUE",
-        help="Favourable value of the target, class 1; or '>=10'.",
+        help="The decision that people want, a value of the target; or '>=10'.",
     ),
     "classes": option("--classes", is_flag=True, help="Take each number of the target as a class."),
     "sensitive": option(
@@ -372,7 +374,7 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         "--metric",
         type=_FILE,
         metavar="FILE",
-        help="From learn-metric; or learned, or columns: only --sensitive is free.",
+        help="Who is comparable: a file of learn-metric, or learned, or columns.",
     ),
     "eps": option(
         "--eps",
@@ -388,9 +390,12 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         callback=lambda ctx, parameter, word: parse_share(word),
         help="Decisions that may change: 1%. Exit code 1 above it.",
     ),
-    "full": option("--full", is_flag=True, help="Print loss, ε and what is proved, too."),
+    "full": option("--full", is_flag=True, help="Print also the loss, ε and what is proved."),
     "delta": option(
-        "--delta", type=click.FloatRange(min=0), metavar="GAP", help="Largest fair gap; exit code 1 above it."
+        "--delta",
+        type=click.FloatRange(min=0),
+        metavar="GAP",
+        help="Largest gap allowed at ε; exit code 1 above it.",
     ),
     "confidence": option(
         "--confidence",
@@ -401,7 +406,10 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         help="Of intervals and bounds.",
     ),
     "twins": option(
-        "--twins", type=click.Choice(_TWINS), metavar="KIND", help=f"Counterfactuals: {', '.join(_TWINS)}."
+        "--twins",
+        type=click.Choice(_TWINS),
+        metavar="KIND",
+        help=f"Realistic counterparts: {', '.join(_TWINS)}.",
     ),
     "rules": option(
         "--rules",
@@ -448,7 +456,7 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         type=click.Choice(LANGUAGES),
         default="en",
         show_default=True,
-        help="Of page and terminal.",
+        help="Language of page and terminal.",
     ),
     "engine": option(
         "--engine",

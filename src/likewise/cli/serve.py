@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path), required=False)
-@options("target_left_out", "favourable", "sensitive", "edit", "metric", "eps_asked", "delta", "confidence")
+@options("target_left_out", "favourable", "sensitive", "edit", "metric", "eps_asked")
 @table_options
 @options("sample", "budget", "seed")
 @settings("search", "loss", "immutable", "model_takes")
@@ -71,7 +71,7 @@ def command(
 
     for module in ("starlette", "uvicorn", "jinja2"):
         require(module, extra="serve", why="Serving a model")
-    choices = AuditChoices(target=target or "", tolerance=0.0, **given)
+    choices = AuditChoices(target=target, tolerance=0.0, delta=None, confidence=0.95, **given)
     _check(choices, table, uploads)
     from likewise.auditing.auditor import unbroken
     from likewise.serving import Application, Limits
@@ -203,6 +203,4 @@ def _check(choices: AuditChoices, table: Path | None, uploads: bool) -> None:
         if not uploads:
             raise InputError("Without a table and without uploads there is nothing to serve. Name a TABLE.")
         return
-    if not choices.target:
-        raise InputError("Which column does the model predict? Name it: --target COLUMN.")
     check_choices(choices)
