@@ -141,3 +141,16 @@ def test_people_who_do_not_tell_are_counted_as_unknown(run, tmp_path, people):
     (table,) = document["impact"]
     assert table["unknown"] == 7
     assert sum(row["people"] for row in table["rows"]) == len(people) - 7
+
+
+def test_impact_ratios_are_of_the_favourable_decision(run, tmp_path, table, model, people):
+    """Broke once: the second class was taken for selected, whatever was named as favourable."""
+    import likewise as lw
+
+    asked = ("--sensitive", "sex", "--favourable", "no", "-o", "evidence/", "-q")
+    assert run("audit", model, table, *asked).code == 0
+    document = json.loads((tmp_path / "evidence" / "evidence.json").read_text(encoding="utf-8"))
+    decided = np.asarray(lw.load_model(model).predict(people.drop(columns="paid")))
+    for row in document["impact"][0]["rows"]:
+        inside = (people["sex"] == row["category"]).to_numpy()
+        assert row["selected"] == (decided[inside] == "no").sum()

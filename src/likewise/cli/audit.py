@@ -121,11 +121,12 @@ def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name:
 # Impact ratios of an audited model on the people in memory, or why there are none.
 
 
-def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable, ...], tuple[str, ...]]:
+def impact_of(audited: Audited) -> tuple[tuple[ImpactTable, ...], tuple[str, ...]]:
     """Return rates and impact ratios by each sensitive column and each two of them, and what a reader must know."""
     from likewise.auditing.case_evaluation import MAX_GROUPS
     from likewise.evaluation.impact import above_median, impact_tables
 
+    case, people, favourable = audited.case, audited.people, audited.result.favourable
     told = people if case.told is None else case.told
     groups = [name for name in case.sensitive if 2 <= told[name].nunique() <= MAX_GROUPS]
     notes = [
@@ -136,16 +137,13 @@ def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable,
     if not groups:
         return (), tuple(notes)
     answers: Any = case.matched.decide(people)
-    classes = case.matched.model.classes_
-    if classes is None:
+    if case.matched.model.loss.regression:
         kind, outcome, selected = "scoring", "predicted above the median", above_median(answers)
-    elif len(classes) == 2:
-        favoured = classes[1]
-        kind, outcome, selected = "selection", f"predicted {favoured}", np.asarray(answers) == favoured
+    elif favourable is not None:
+        kind, outcome, selected = "selection", f"predicted {favourable}", np.asarray(answers) == favourable
     else:
         notes.append(
-            f"There are no impact ratios: the model chooses among {len(classes)} classes, so that nobody is plainly "
-            "selected (--favourable names the value that counts)."
+            "There are no impact ratios: the favourable decision is not known. Name it: --favourable VALUE."
         )
         return (), tuple(notes)
     if not isinstance(case.frame, type(people)):
@@ -455,7 +453,7 @@ def _leave_evidence(
     from likewise.report.evidence import write_evidence
 
     options = recorded_options(ctx)
-    impact, notes = impact_of_case(audited.case, audited.people)
+    impact, notes = impact_of(audited)
     write_evidence(
         audited.result,
         folder,

@@ -67,7 +67,7 @@ def command(
     option that lets a model file run code is taken from the evidence: such trust is yours to give, here again. Files
     outside the current folder are read only where you name them.
     """
-    from likewise.cli.audit import impact_of_case, load, run_audit
+    from likewise.cli.audit import impact_of, load, run_audit
     from likewise.report.document import audit_document
     from likewise.report.evidence import compare_figures, figures_of, read_evidence
 
@@ -82,7 +82,7 @@ def command(
     loaded = load(source, trust, progress)
     audited = run_audit(loaded, Path(people), choices, progress)
     stop_if_interrupted()
-    impact, _ = impact_of_case(audited.case, audited.people)
+    impact, _ = impact_of(audited)
     document = audit_document(audited.result, evaluation=audited.extras["evaluation"])
     now = figures_of(document, impact)
     different = compare_figures(recorded.figures, now, tolerance=rtol)
