@@ -28,6 +28,8 @@ from likewise.explaining.situation import LEARNED, Asked, Situation, situate
 from likewise.explaining.trees import TreeEngine
 
 _STATUSES: tuple[Status, ...] = ("proved", "bracket", "none", "estimate", "not found")
+# A counterpart whose least change is known to be the person's own.
+_SAME = len(_STATUSES)
 # People of one part: what a run that is stopped loses at most.
 PART = 500
 # A counterpart's cost counts as different from this share on.
@@ -247,7 +249,9 @@ def _solve(situation: Situation, numbers: Any) -> _Solved:
         for k, (row, plausible) in enumerate(rows):
             if plausible or k == 0:
                 twins[i, k] = row
-    there = ~np.isnan(twins[:, :, 0])
+    alike = np.array([[k > 0 and situation.alike(row[0], one) for k, one in enumerate(row)] for row in twins])
+    alike &= ~np.isnan(twins[:, :, 0])
+    there = ~np.isnan(twins[:, :, 0]) & ~alike
     flat = twins[there]
     gaps = np.repeat(situation.gaps[numbers][:, None, :], width, axis=1)[there]
     good = np.concatenate([situation.ask(part) for part in np.array_split(flat, max(1, len(flat) // 20_000))])
@@ -261,6 +265,9 @@ def _solve(situation: Situation, numbers: Any) -> _Solved:
         statuses[i, k] = _STATUSES.index(answer.status)
         if answer.values is not None:
             ends[i, k] = answer.values
+    for i, k in np.argwhere(alike):
+        # The same question has the same answer, whatever is known of it.
+        costs[i, k], lowers[i, k], statuses[i, k] = costs[i, 0], lowers[i, 0], _SAME
     return _Solved(np.asarray(numbers), costs, lowers, statuses, ends, twins)
 
 
@@ -384,43 +391,60 @@ def _result(
 
 def _records(situation: Situation, part: _Solved) -> list[dict[str, Any]]:
     """A record for every person of a part."""
-    table = situation.found.people.frame
-    places, found = situation.found.people.places, []
+    table, places = situation.found.people.frame, situation.found.people.places
     names = [column.name for column in situation.layout.columns]
+    sensitive = {name: table[name].to_numpy()[part.numbers] for name in situation.sensitive}
+    before = situation.cells(part.twins[:, 0])
+    found_rows = np.asarray(~np.isnan(part.rows[:, 0]).any(axis=1))
+    after = situation.cells(np.where(found_rows[:, None], part.rows[:, 0], part.twins[:, 0]))
+    compared = [_compared(part, i) for i in range(len(part.numbers))]
+    most = np.array([one[0] for one in compared], dtype=np.int64)
+    other_rows = situation.cells(part.twins[np.arange(len(most)), most])
+    found = []
     for i, number in enumerate(part.numbers):
-        own, status = part.costs[i, 0], _STATUSES[part.statuses[i, 0]]
+        k, difference, exact, dearer, cheaper = compared[i]
+        status = _STATUSES[part.statuses[i, 0]]
         record: dict[str, Any] = {"row": plain_cell(number if places is None else places[number])}
-        record |= {name: table[name].iloc[number] for name in situation.sensitive}
-        record |= {"status": status, "cost": own, "lower": part.lowers[i, 0], "counterpart": None,
-                   "counterpart_cost": np.nan, "difference": np.nan, "exact": status in ("proved", "none")}  # fmt: skip
-        dearer = cheaper = False
-        for k in range(1, part.costs.shape[1]):
-            if part.statuses[i, k] < 0:
-                continue
-            other, its = part.costs[i, k], _STATUSES[part.statuses[i, k]]
-            if "bracket" in (status, its) or "not found" in (status, its):
-                # Only what surely differs counts: the one's lower end above the other's upper.
-                dearer |= bool(part.lowers[i, 0] > (1 + MATERIAL) * other)
-                cheaper |= bool(part.lowers[i, k] > (1 + MATERIAL) * own)
-                continue
-            difference = 0.0 if np.isinf(own) and np.isinf(other) else other - own
-            dearer |= bool(own > (1 + MATERIAL) * other) and difference != 0.0
-            cheaper |= bool(other > (1 + MATERIAL) * own) and difference != 0.0
-            if np.isnan(record["difference"]) or abs(difference) > abs(record["difference"]):
-                moved = np.flatnonzero(part.twins[i, k] != part.twins[i, 0])
-                cells = situation.cells(part.twins[i, k][None, :])[0]
-                record["counterpart"] = ", ".join(f"{names[p]} = {cells[names[p]]}" for p in moved)
-                record["counterpart_cost"], record["difference"] = other, difference
-                record["exact"] = {status, its} <= {"proved", "none"}
-        record |= {"unequal": dearer or cheaper, "dearer": dearer, "cheaper": cheaper, "changes": ""}
-        if not np.isnan(part.rows[i, 0]).any():
-            moved = np.flatnonzero(part.rows[i, 0] != part.twins[i, 0])
-            before, after = situation.cells(np.stack([part.twins[i, 0], part.rows[i, 0]]))
-            record["changes"] = ", ".join(
-                f"{names[p]}: {before[names[p]]} → {after[names[p]]}" for p in moved
-            )
+        record |= {name: values[i] for name, values in sensitive.items()}
+        record |= {"status": status, "cost": part.costs[i, 0], "lower": part.lowers[i, 0], "counterpart": None,
+                   "counterpart_cost": np.nan, "difference": difference, "exact": exact}  # fmt: skip
+        if k:
+            moved = np.flatnonzero(part.twins[i, k] != part.twins[i, 0])
+            record["counterpart"] = ", ".join(f"{names[p]} = {other_rows[i][names[p]]}" for p in moved)
+            record["counterpart_cost"] = part.costs[i, k]
+        moved = np.flatnonzero(found_rows[i] & (part.rows[i, 0] != part.twins[i, 0]))
+        record |= {"unequal": dearer or cheaper, "dearer": dearer, "cheaper": cheaper}
+        record["changes"] = ", ".join(
+            f"{names[p]}: {before[i][names[p]]} → {after[i][names[p]]}" for p in moved
+        )
         found.append(record)
     return found
+
+
+def _compared(part: _Solved, i: int) -> tuple[int, float, bool, bool, bool]:
+    """The counterpart whose cost differs most (0 for none), the difference, if it is exact; if own is dearer, cheaper."""
+    own, status = part.costs[i, 0], _STATUSES[part.statuses[i, 0]]
+    most, largest, exact = 0, np.nan, status in ("proved", "none")
+    dearer = cheaper = False
+    for k in range(1, part.costs.shape[1]):
+        if part.statuses[i, k] < 0:
+            continue
+        if part.statuses[i, k] == _SAME:
+            if np.isnan(largest):
+                most, largest, exact = k, 0.0, True
+            continue
+        other, its = part.costs[i, k], _STATUSES[part.statuses[i, k]]
+        if "bracket" in (status, its) or "not found" in (status, its):
+            # Only what surely differs counts: the one's lower end above the other's upper.
+            dearer |= bool(part.lowers[i, 0] > (1 + MATERIAL) * other)
+            cheaper |= bool(part.lowers[i, k] > (1 + MATERIAL) * own)
+            continue
+        difference = 0.0 if np.isinf(own) and np.isinf(other) else float(other - own)
+        dearer |= bool(own > (1 + MATERIAL) * other) and difference != 0.0
+        cheaper |= bool(other > (1 + MATERIAL) * own) and difference != 0.0
+        if np.isnan(largest) or abs(difference) > abs(largest):
+            most, largest, exact = k, difference, {status, its} <= {"proved", "none"}
+    return most, largest, exact, dearer, cheaper
 
 
 def _burden(attribute: str, group: Any, some: pd.DataFrame, confidence: float) -> Burden:

@@ -525,9 +525,11 @@ def _counterparts(
         theirs: tuple[Reason, ...] = ()
         exact, same = True, None
         if plausible:
-            if not good:
-                change = _Person(situation, twin, person.gaps).suggestion()
-            difference, exact = _difference(least, change)
+            if situation.alike(person.own, twin):
+                change, difference = least, 0.0
+            else:
+                change = None if good else _Person(situation, twin, person.gaps).suggestion()
+                difference, exact = _difference(least, change)
             theirs, _ = _reasons(situation, twin, near, codes)
             columns = [one.column for one in theirs if one.contribution < -2.0 * one.error][:_MOST_REASONS]
             same = columns == mine

@@ -133,6 +133,27 @@ class Situation:
             self.asked.actions or {}
         )
 
+    @cached_property
+    def _constant(self) -> BoolArray:
+        """Columns that no answer depends on: not read, or set by the model itself (`TwinConsensus`); none with a rule, (P,)."""
+        names = [column.name for column in self.layout.columns]
+        found = np.zeros(len(names), dtype=bool)
+        family = self.family[0]
+        if family is not None and self.reader is not None:
+            n = self.plain.layout.n_columns
+            found[:n] = [not family.reads(p) for p in range(n)]
+        model: Any = self.all.problem.coordinates.model
+        while model is not None:
+            found |= np.isin(names, list(getattr(model, "constant_columns", ())))
+            model = getattr(model, "inner", None)
+        for clause in self.moves.clauses:
+            found[[atom.column for atom in clause]] = False
+        return found
+
+    def alike(self, own: FloatArray, twin: FloatArray) -> bool:
+        """Whether it is known that two people have the same least changes: they differ in nothing that answers depend on."""
+        return bool(self._constant[own != twin].all())
+
     def ask(self, rows: FloatArray) -> BoolArray:
         """Whether the model itself gives rows of values the favourable decision."""
         return np.asarray(self.all.asker.decisions(rows) == self.favourable)
@@ -226,6 +247,7 @@ class Situation:
     def withdraw(self) -> None:
         """Believe the reading no more: the model decided otherwise about a row."""
         self.__dict__["reader"] = None
+        self.__dict__.pop("_constant", None)
         self.__dict__["family"] = (None, str(Message("why_not.read_differently")))
 
     def _with_search(

@@ -112,6 +112,11 @@ class ConsensusModel(Model):
         self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
         self.maker = maker
 
+    @property
+    def constant_columns(self) -> frozenset[str]:
+        """Columns that it sets itself, whatever a person has there: no answer can depend on them."""
+        return frozenset(str(c) for factor in self.factors if factor.everybody for c in factor.columns)
+
     def _rows(self, X: Any) -> Any:
         # Frames stay frames: the factors' columns have names, and the inner model picks and checks its own.
         if is_frame(X):

@@ -64,6 +64,15 @@ class BoostingModel(Model):
         )
         self.estimator = estimator
 
+    @property
+    def constant_columns(self) -> frozenset[str]:
+        """Columns that no tree sees and that no other column is merged by: no answer can depend on them."""
+        seen = self.estimator.columns_
+        if seen.maker is not None or self.feature_names is None:
+            return frozenset()
+        merged = {column for factor in seen.factors if not factor.everybody for column in factor.columns}
+        return frozenset(self.feature_names) - set(seen.names) - merged
+
     def _answer(self, rows: Any) -> FloatArray:
         scores: FloatArray = self.estimator._scores(rows)
         return scores
