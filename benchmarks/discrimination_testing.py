@@ -5,8 +5,8 @@
 FOLDER holds networks.npz: the three networks that ADF and EIDIG search for individual discriminatory instances (rows
 whose decision changes with the protected column alone). With --fairify the 25 networks of Fairify as well. For each
 network and protected column: the share of all inputs that is proved to keep its decision, the share that flips by asking
-about random rows (exact 95% interval), and a guided generator: the share of the different rows it makes that flip, and
-how many of those it finds per CPU-second. One process, one thread with OMP_NUM_THREADS=1, CPU seconds.
+about random rows (exact 95% interval), and a guided generator, which starts from the at most 20 pairs that the proof showed and
+from random rows: the share of the different rows it makes that flip, and how many of those it finds per CPU-second. One process, one thread with OMP_NUM_THREADS=1, CPU seconds.
 """
 
 import argparse
@@ -97,8 +97,8 @@ def single_precision(weights, biases):
     return decide
 
 
-def generate(layout, values, decide, rng):
-    """Make different rows that flip: random ones first, then small changes of those that flipped.
+def generate(layout, values, decide, rng, shown):
+    """Make different rows that flip: those that the proof showed and random ones, then small changes of those that flipped.
 
     Returns how many different rows were made, and how many of them flip. Rows that differ in the protected column alone
     are one. Parents and steps are drawn by how many of their children have flipped.
@@ -113,7 +113,7 @@ def generate(layout, values, decide, rng):
     worked, made = np.ones(len(steps)), np.full(len(steps), 2.0)
     while len(known) < count:
         if len(known) < FIRST or not len(pool) or reach > FURTHEST:
-            rows, parent, step = uniform_rows(layout, rng, FIRST), None, None
+            rows, parent, step = np.concatenate([shown, uniform_rows(layout, rng, FIRST)]), None, None
         else:
             chance = (good / tried) ** POWER
             parent = rng.choice(len(pool), size=BATCH, p=chance / chance.sum())
@@ -160,7 +160,8 @@ def cell(family, column, decide, seconds):
     found = verify_family(family, names, decide=decide, budget_seconds=seconds, max_regions=10**9)
     sampled = sample_rows(layout, values, decide)
     clock = time.process_time()
-    made, flipped = generate(layout, values, decide, np.random.default_rng(0))
+    shown = found.examples.reindex(columns=[column.name for column in layout.columns]).to_numpy(np.float64)
+    made, flipped = generate(layout, values, decide, np.random.default_rng(0), shown[::2])
     return {
         "proved": found.proved,
         "flips": found.flips,

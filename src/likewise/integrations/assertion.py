@@ -55,7 +55,7 @@ def assert_fair(
     >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
     >>> blind = lambda frame: 1 / (1 + np.exp(-frame["skill"]))
     >>> assert_fair(blind, people, sensitive_features=["sex"], limit=0.0)
-    <AuditResult: Proved independent of sex, 4 people>
+    <AuditResult: Proved independent of sex for these people, 4 people>
     """
     __tracebackhide__ = True
     if limit is None and delta is None:

@@ -219,7 +219,8 @@ def headline(result: AuditResult) -> Headline:
         return Headline("not_found", title, alike, _sure(result), _limit(result))
     assumed = any(finding.kind == "encoding" for finding in result.findings)
     if only.exact and not result.scope.sampled and not assumed:
-        title = Message("badge.independent", columns=columns)
+        # Of other people it is not known: `verify` looks at everybody who could exist.
+        title = Message("badge.independent_people", columns=columns)
         sentence = Message(f"headline.independent_{read}", values=_values(result), **said)
         return Headline("independent", title, sentence, _sure(result), _limit(result))
     sentence = Message(f"headline.not_found_{read}", **said)
