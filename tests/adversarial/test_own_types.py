@@ -253,3 +253,16 @@ def test_the_favourable_class_of_a_network_is_known_before_it_was_asked():
     result = lw.audit(net, table, sensitive_features=["sex"], favourable=1)
     assert result.changed.count == int(((AGES > 30) & (AGES <= 50)).sum())
     assert result.effects[["lose", "gain"]].to_numpy().sum() == result.changed.count
+
+
+def test_made_up_pairs_have_the_dates_that_the_model_was_asked_about():
+    days = pd.to_timedelta(RNG.integers(0, 900, N), "D")
+    table = pd.DataFrame({"sex": WORDS, "age": AGES, "since": pd.Timestamp("2020-01-01") + days})
+
+    def decide(frame):
+        late = (pd.to_datetime(frame["since"]) > "2021-03-01").to_numpy()
+        return (late & (frame["sex"] == "M") & (frame["age"] > 40)).to_numpy(dtype=int)
+
+    found = lw.verify(decide, table, ["sex"])
+    assert found.examples["row"].isna().any()
+    assert decide(found.examples).tolist() == found.examples["decision"].tolist()

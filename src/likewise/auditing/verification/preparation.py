@@ -50,6 +50,8 @@ class Prepared:
     # The people as the user knows them, and where they are in the user's table.
     shown: pd.DataFrame | None = None
     places: Any = None
+    # Rows that the model's preparation has in other words (dates, ids), as the user knows them.
+    restored: Callable[[pd.DataFrame], pd.DataFrame] | None = None
 
     @cached_property
     def values(self) -> SensitiveValues:
@@ -121,7 +123,7 @@ class Prepared:
             kind: Any = found[column.name].dtype
             if not column.categories and kind.kind in "iuf":
                 found[column.name] = pd.Series(values[:, i], index=found.index).astype(kind)
-        return found
+        return found if self.restored is None else self.restored(found)
 
     def person(self, number: int) -> tuple[pd.DataFrame, Any]:
         """One of the people as the user knows them, and where they are in the user's table."""
@@ -144,6 +146,7 @@ def prepare(
     labels: Any = None,
     shown: pd.DataFrame | None = None,
     places: Any = None,
+    restored: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
 ) -> Prepared:
     """Bring a model, a domain and people together."""
     layout = TableLayout.of(domain)
@@ -184,7 +187,17 @@ def prepare(
         )
     groups = () if known is None else groups
     return Prepared(
-        problem, layout, asker, tuple(names), groups, people is not None, given, labels, shown, places
+        problem,
+        layout,
+        asker,
+        tuple(names),
+        groups,
+        people is not None,
+        given,
+        labels,
+        shown,
+        places,
+        restored,
     )
 
 

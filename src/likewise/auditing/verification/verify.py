@@ -262,13 +262,21 @@ def verify_people(
         labels=found.people.labels,
         shown=shown[list(plain.columns)],
         places=np.arange(1, len(frame) + 1) if found.people.places is None else found.people.places,
+        restored=None if found.gaps is None else found.gaps.restored,
     )
     proof = asked
     if marked is not plain:
         # What is proved is about people without missing cells; further examples are made of them.
         whole = found.people.frame[list(plain.columns)].notna().all(axis=1).to_numpy()
         people = found.people.filled.loc[whole, list(plain.columns)] if whole.any() else None
-        proof = prepare(plain.model, plain.domain, names, people=people, encoded=_takes_encoded(plain))
+        proof = prepare(
+            plain.model,
+            plain.domain,
+            names,
+            people=people,
+            encoded=_takes_encoded(plain),
+            restored=asked.restored,
+        )
     result = _verify(proof, asked, seconds=seconds, absent=not known, **choices)
     return replace(
         result,
