@@ -17,7 +17,7 @@ from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas
 from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
-from likewise.data.case import TableRequest, choose_columns, take_people
+from likewise.data.case import People, TableRequest, choose_columns, take_people
 from likewise.data.opening import TableChoices
 from likewise.models.matching import adapter_of, frame_question
 from likewise.models.model import Model
@@ -73,10 +73,10 @@ def table_case(
         if not (isinstance(part, Edit) and part == Edit(part.column) and part.column in names)
     )
     needed = (*names, *edited_columns(parts))
-    choices: dict[str, Any] = {"choices": TableChoices(missing=missing), "keeps_missing": True}
+    choices = TableChoices(missing=missing)
     if isinstance(X, (str, Path)):
         loaded = loaded_model(asked.model, loss=asked.loss)
-        request = table_request(loaded, asked.metric, needed, target=y, **choices)
+        request = table_request(loaded, asked.metric, needed, target=y, choices=choices, keeps_missing=True)
         people = open_people(Path(X), request, engine)
     else:
         frame = named_table(X, owner)
@@ -86,9 +86,7 @@ def table_case(
             y = check_labels(y, owner=owner, min_classes=1)
             check_same_length(owner, X=frame, y=y)
         loaded = loaded_model(asked.model, frame, asked.loss)
-        request = table_request(loaded, asked.metric, needed, target="y", **choices)
-        request = replace(request, used=request.used or _used_by(loaded, frame, request))
-        people = take_people(frame, y, request, name="X")
+        people = take_table(loaded, frame, y, needed, choices, asked.metric)
     ready = replace(asked, edits=parts)
     return prepare_case(loaded, people, ready, sensitive=names, favourable=favourable, missing=missing)
 
@@ -115,6 +113,21 @@ def named_table(X: Any, owner: str) -> pd.DataFrame:
             remedy="Pass a DataFrame, so that the sensitive columns can be found by name.",
         )
     return to_pandas(X, owner=owner, name="X")
+
+
+def take_table(
+    loaded: LoadedModel,
+    frame: pd.DataFrame,
+    y: Any,
+    needed: Sequence[str],
+    choices: TableChoices,
+    metric: Any = None,
+) -> People:
+    """Take the people of a table in memory, with every column without which the model does not answer."""
+    target = None if y is None else "y"
+    request = table_request(loaded, metric, needed, target=target, choices=choices, keeps_missing=True)
+    request = replace(request, used=request.used or _used_by(loaded, frame, request))
+    return take_people(frame, y, request, name="X")
 
 
 def _used_by(loaded: LoadedModel, frame: pd.DataFrame, asked: TableRequest) -> tuple[str, ...] | None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.case import MatchedPeople, match_people, table_request
-from likewise.auditing.python_case import loaded_model, named_table
+from likewise.auditing.case import MatchedPeople, match_people
+from likewise.auditing.python_case import loaded_model, named_table, take_table
 from likewise.auditing.verification.preparation import Prepared, prepare
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
@@ -21,7 +21,6 @@ from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.counterfactuals.plausibility import learn_rules
 from likewise.counterfactuals.rules import Rules, read_rules
-from likewise.data.case import take_people
 from likewise.data.opening import TableChoices
 from likewise.explaining.engine import Effort, Engine, Least, Status
 from likewise.explaining.linear import LinearEngine
@@ -320,9 +319,7 @@ def situate(
     frame = named_table(X, owner)
     check_columns(frame, names, owner=owner, name="X")
     loaded = loaded_model(model, frame)
-    choices = TableChoices(missing=missing, columns=columns)
-    request = table_request(loaded, None, names, target=None, choices=choices, keeps_missing=True)
-    people = take_people(frame, None, request, name="X")
+    people = take_table(loaded, frame, None, names, TableChoices(missing=missing, columns=columns))
     return situation_of(
         match_people(loaded, people, needed=names, missing=missing), names, asked, owner=owner
     )

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.bounds.family import Family
-from likewise.auditing.case import MatchedPeople, match_people, table_request, with_encoding, with_unused
+from likewise.auditing.case import MatchedPeople, match_people, with_encoding, with_unused
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.verdict import Badge
-from likewise.auditing.python_case import loaded_model, named_table
+from likewise.auditing.python_case import loaded_model, named_table, take_table
 from likewise.auditing.verification.asked_shares import (
     Decide,
     Flip,
@@ -32,7 +32,7 @@ from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
 from likewise.core.frames import check_columns
 from likewise.core.messages import Message
-from likewise.data.case import Counted, take_people
+from likewise.data.case import Counted
 from likewise.data.domain import Domain
 from likewise.data.opening import TableChoices
 from likewise.models.matching import Matched
@@ -234,11 +234,7 @@ def _matched(model: Any, X: Any, y: Any, names: Sequence[str], missing: str) -> 
     frame = named_table(X, "verify")
     check_columns(frame, names, owner="verify", name="X")
     loaded = loaded_model(model, frame)
-    target = None if y is None else "y"
-    request = table_request(
-        loaded, None, names, target=target, choices=TableChoices(missing=missing), keeps_missing=True
-    )
-    people = take_people(frame, y, request, name="X")
+    people = take_table(loaded, frame, y, names, TableChoices(missing=missing))
     return match_people(loaded, people, needed=names, missing=missing)
 
 
