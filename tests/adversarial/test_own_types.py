@@ -261,7 +261,7 @@ def test_made_up_pairs_have_the_dates_that_the_model_was_asked_about():
 
     def decide(frame):
         late = (pd.to_datetime(frame["since"]) > "2021-03-01").to_numpy()
-        return (late & (frame["sex"] == "M") & (frame["age"] > 40)).to_numpy(dtype=int)
+        return (late & (frame["sex"] == "M") & (frame["age"] > 64)).to_numpy(dtype=int)
 
     found = lw.verify(decide, table, ["sex"])
     assert found.examples["row"].isna().any()
