@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import likewise as lw
+from likewise.auditing.partitions.engine import LocalEngine
 from likewise.auditing.sources import open_people
 from likewise.core.errors import InputError
 from likewise.data.case import TableRequest
@@ -195,3 +196,34 @@ def test_a_table_without_anybody_left_is_refused(files):
         people.to_parquet(path, index=False)
     with pytest.raises(InputError, match="nobody is left"):
         lw.audit(takes_gaps, folder, "paid", sensitive_features=["sex"], favourable="yes", missing="drop")
+
+
+class Watched(LocalEngine):
+    """An engine that runs only while it is entered, as workers do."""
+
+    depth = started = 0
+
+    def __enter__(self):
+        self.started += self.depth == 0
+        self.depth += 1
+        return self
+
+    def __exit__(self, *error):
+        self.depth -= 1
+
+    def map(self, function, shared, items):
+        assert self.depth > 0
+        return super().map(function, shared, items)
+
+
+def test_an_engine_is_started_once_and_parts_are_told_of(files):
+    _, _, folder = files
+    engine, told = Watched(), []
+    given = {"sensitive_features": ["sex"], "favourable": "yes"}
+    found = lw.audit(
+        takes_gaps, folder, "paid", engine=engine, progress=lambda name, share: told.append(share), **given
+    )
+    assert (engine.started, engine.depth) == (1, 0)
+    assert told == [None, pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
+    assert found.settings["engine"] == "local"
+    assert found.effects.equals(lw.audit(takes_gaps, folder, "paid", **given).effects)

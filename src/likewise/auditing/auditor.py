@@ -9,6 +9,7 @@ follows: the problem and the searches (`preparation`), what they find and λ* (`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,9 +142,9 @@ def audit(
         Of Parquet files: write the unfair map of everybody here, as a folder of Parquet files. The result itself
         holds the thousand most harmed people.
     progress : bool or callable, default=False
-        Show bars with the time left, on standard error: of each search, or of the parts while Parquet files stream.
-        For people in memory also a function ``on_progress(name, share)``: it is told the name of each search when it begins
-        (with None) and the share that is done, and raises KeyboardInterrupt to break the search off.
+        Show bars with the time left, on standard error: of each search, or of the parts of a table in files. Or a
+        function ``on_progress(name, share)``: it is told the name of each search, or of the round over the parts, when it
+        begins (with None) and the share that is done, and raises KeyboardInterrupt to break it off.
 
     Returns
     -------
@@ -206,8 +207,12 @@ def audit(
                 f"audit: pass {absent!r}, or say which columns should not decide: sensitive_features=['sex']."
             )
         return audit_asked(asked, X, y, **runs)
-    case = table_case(asked, X, y, sensitive_features, favourable=favourable, missing=missing, engine=engine)
-    result = audit_case(case, **runs)
+    # Workers that read the table for its preparation stay for the audit.
+    with engine or nullcontext():
+        case = table_case(
+            asked, X, y, sensitive_features, favourable=favourable, missing=missing, engine=engine
+        )
+        result = audit_case(case, **runs)
     settings: dict[str, Any] = {}
     if favourable is not None:
         settings["favourable"] = plain(favourable)
@@ -271,8 +276,9 @@ def audit_asked(
         from likewise.auditing.partitions.runner import audit_parquet
 
         table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
-        shown = progress is True
-        return audit_parquet(asked, table, engine=engine, map_folder=map_folder, progress=shown, sizes=sizes)
+        return audit_parquet(
+            asked, table, engine=engine, map_folder=map_folder, progress=progress, sizes=sizes
+        )
     if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
         raise InputError(
             "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's "

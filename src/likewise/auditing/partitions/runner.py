@@ -52,6 +52,7 @@ from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.auditing.rounds import (
     Ending,
     FoundSums,
+    OnProgress,
     SettledSums,
     Worst,
     bound_kind,
@@ -268,18 +269,18 @@ def audit_parquet(
     *,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | OnProgress = False,
     sizes: Sizes | None = None,
 ) -> AuditResult:
     """Audit everybody in some Parquet files."""
     clock = Clock()
     folder = None if map_folder is None else MapFolder(map_folder)
     with engine or LocalEngine() as runner:
-        if progress and runner.dashboard is not None:
+        if progress is True and runner.dashboard is not None:
             write_error(f"Dashboard of {runner.describe()}: {runner.dashboard}")
         runner.check(table.paths)
         if not asked.worst_case:
-            return _first_question(asked, table, runner, sizes or Sizes(), clock)
+            return _first_question(asked, table, runner, sizes or Sizes(), clock, progress)
         audit = _prepare(asked, table, runner, sizes or Sizes(), progress)
         clock.lap("prepare")
         try:
@@ -313,7 +314,12 @@ def count_part(job: Counting, part: Part) -> SensitiveSums | None:
 
 
 def _first_question(
-    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes, clock: Clock
+    asked: AuditRequest,
+    table: ParquetTable,
+    engine: Engine,
+    sizes: Sizes,
+    clock: Clock,
+    progress: bool | OnProgress,
 ) -> AuditResult:
     """Answer the first question about everybody in the files; a sample tells which values there are."""
     parts = table.parts(sizes.part)
@@ -327,7 +333,7 @@ def _first_question(
     empty = replace(people, rows=None, y=None, absent=None)
     job = Counting(replace(table, sample=None), empty, sizes.chunk)
     total: SensitiveSums | None = None
-    for sums in engine.map(count_part, job, parts):
+    for sums in _tracked(engine.map(count_part, job, parts), parts, "asking about people", progress):
         total = sums if total is None else total if sums is None else total.merge(sums)
     where = {"engine": engine.describe(), "parts": len(parts)}
     found = first_answer(people, total, asked, n=n, clock=clock)
@@ -335,7 +341,7 @@ def _first_question(
 
 
 def _prepare(
-    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes, progress: bool
+    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes, progress: bool | OnProgress
 ) -> AuditRunner:
     """Prepare an audit: a sample tells what is learned from people, a pool who is compared."""
     parts = table.parts(sizes.part)
@@ -431,7 +437,7 @@ class AuditRunner:
     prepared: Prepared
     # What a sample proves of everybody.
     bounds: tuple[Bound, ...]
-    progress: bool
+    progress: bool | OnProgress
 
     @property
     def n(self) -> int:
@@ -498,15 +504,25 @@ class AuditRunner:
     ) -> Any:
         """Apply a function to every part, and put the answers together in the order of the parts."""
         total = None
-        for found in self._tracked(self.engine.map(function, self.job, self.parts), title):
+        answers = self.engine.map(function, self.job, self.parts)
+        for found in _tracked(answers, self.parts, title, self.progress if title else False):
             total = found if total is None else together(total, found)
         return total
 
-    def _tracked(self, answers: Iterator[Any], title: str) -> Iterator[Any]:
-        with progress_bar(show=bool(self.progress and title), counted=True, transient=False) as bar:
-            bar.start(title, total=self.n)
-            done = 0
-            for part, found in zip(self.parts, answers, strict=True):
-                yield found
-                done += part.rows
-                bar.update(done)
+
+def _tracked(
+    answers: Iterator[Any], parts: Sequence[Part], title: str, progress: bool | OnProgress
+) -> Iterator[Any]:
+    """Yield the answers of parts, and show how many people they are about."""
+    total, done = sum(part.rows for part in parts), 0
+    heard = progress if callable(progress) else None
+    if heard is not None:
+        heard(title, None)
+    with progress_bar(show=progress is True, counted=True, transient=False) as bar:
+        bar.start(title, total=total)
+        for part, found in zip(parts, answers, strict=True):
+            yield found
+            done += part.rows
+            bar.update(done)
+            if heard is not None:
+                heard(title, done / total)
