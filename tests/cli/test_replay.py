@@ -39,9 +39,13 @@ def evidence(run, tmp_path, audited):
 
 
 def edit(path, change):
+    """Change the evidence as somebody would who also writes its digest."""
+    from likewise.core.files import sealed
+    from likewise.core.plain import to_json
+
     document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
-    path.write_text(json.dumps(document), encoding="utf-8")
+    path.write_text(to_json(sealed(document)), encoding="utf-8")
 
 
 def test_the_figures_come_again_and_a_changed_one_is_seen(run, evidence, people):

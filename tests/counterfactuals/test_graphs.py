@@ -93,7 +93,7 @@ def test_dot_is_read_as_graphviz_reads_it(text, edges):
         (nx.Graph([("sex", "job")]), "undirected"),
         ({"sex": "job"}, "'job' as effects"),
         (3, "got int"),
-        ("nowhere.dot", "cannot read the graph"),
+        ("nowhere.dot", "there is no file"),
     ],
 )
 def test_a_graph_that_cannot_be_used_says_why(graph, words):

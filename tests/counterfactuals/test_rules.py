@@ -117,7 +117,7 @@ def test_the_file_and_the_dict_say_the_same(tmp_path):
             "got 'unless'",
         ),
         ({"implies": [{"if": {"sex": "F"}, "thn": {"job": "a"}}]}, "did you mean 'then'"),
-        ("nowhere.toml", "cannot read the rules"),
+        ("nowhere.toml", "there is no file"),
         (7, "got int"),
     ],
 )

@@ -55,7 +55,7 @@ def test_bad_name_lists_say_what_to_do(tmp_path):
         read_names(path, owner="load_sentiment")
     with pytest.raises(InputError, match=r"there is no file .*nowhere\.csv"):
         read_names(tmp_path / "nowhere.csv", owner="load_sentiment")
-    with pytest.raises(InputError, match='must be "census"'):
+    with pytest.raises(InputError, match='is "census", the path'):
         read_names("cencus", owner="load_sentiment")
     with pytest.raises(InputError, match="list of strings"):
         read_names([1, 2], owner="load_sentiment")

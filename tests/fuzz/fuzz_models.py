@@ -100,11 +100,13 @@ def fork_instead(*more: str) -> None:
         ]
     )
 
-    def start(limits: Any, paths: Any = ()) -> Any:
+    def start(limits: Any, paths: Any = (), files: Any = ()) -> Any:
         ask_there, ask_here = context.Pipe(duplex=False)
         tell_here, tell_there = context.Pipe(duplex=False)
         made = context.Process(
-            target=serve, args=(ask_there, tell_there, {"memory": limits.memory}), daemon=True
+            target=serve,
+            args=(ask_there, tell_there, {"memory": limits.memory, "files": list(files)}),
+            daemon=True,
         )
         made.start()
         ask_there.close()

@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mutated_tables import crafted, mutated, sound_files
 
 
-def all_files(count: int, seed: int) -> Iterator[tuple[int, str, bytes]]:
+def all_files(count: int, seed: int) -> Iterator[tuple[int, str, Callable[[], bytes]]]:
     """Crafted files first, then mutations of every format in turn."""
     sound = sound_files()
     names = list(sound)
     numbers = itertools.count()
-    for name, data in crafted():
-        yield next(numbers), name, data
+    for name, make in crafted().items():
+        yield next(numbers), name, make
     for number in numbers:
         name = names[number % len(names)]
-        yield number, name, mutated(sound[name], np.random.default_rng([seed, number]))
+        yield number, name, partial(mutated, sound[name], np.random.default_rng([seed, number]))
         if number >= count - 1:
             return
 
@@ -75,11 +76,11 @@ def work(options: argparse.Namespace, first: int) -> None:
     """Go through the files from one on; one line of JSON for each."""
     with tempfile.TemporaryDirectory() as place:
         inspect(Path(place) / "absent.csv")  # the libraries are loaded before memory is counted
-        for number, name, data in all_files(options.files, options.seed):
+        for number, name, make in all_files(options.files, options.seed):
             if number < first:
                 continue
             path = Path(place) / name
-            path.write_bytes(data)
+            path.write_bytes(make())
             print(json.dumps({"begin": number, "name": name}), flush=True)
             signal.alarm(options.seconds)
             code, said = inspect(path)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,50 +49,57 @@ def sound_files() -> dict[str, bytes]:
     }
 
 
-def crafted() -> Iterator[tuple[str, bytes]]:
+def crafted() -> dict[str, Callable[[], bytes]]:
     """Files made to crash a parser or to fill memory: nesting by a ladder of depths, and few bytes for many rows."""
+    found: dict[str, Callable[[], bytes]] = {}
     for depth in DEPTHS:
-        for begin, end in (("[", "]"), ('{"a":', "}")):
-            deep = begin * depth + "1" + end * depth
-            yield f"deep-{depth}.jsonl", f'{{"a": {deep}}}\n'.encode()
-            yield f"late-{depth}.jsonl", (b'{"a": 1}\n' * 5_000) + f'{{"a": {deep}}}\n'.encode()
-            yield f"deep-{depth}.json", f'[{{"a": {deep}}}]'.encode()
-            yield f"open-{depth}.jsonl", f'{{"a": {begin * depth}'.encode()
+        for sign, begin, end in (("list", "[", "]"), ("record", '{"a":', "}")):
+            deep = f'{{"a": {begin * depth}1{end * depth}}}'
+            found |= {
+                f"{sign}-{depth}.jsonl": lambda deep=deep: f"{deep}\n".encode(),
+                f"{sign}-{depth}-late.jsonl": lambda deep=deep: b'{"a": 1}\n' * 5_000 + f"{deep}\n".encode(),
+                f"{sign}-{depth}.json": lambda deep=deep: f"[{deep}]".encode(),
+                f"{sign}-{depth}-open.jsonl": lambda text=f'{{"a": {begin * depth}': text.encode(),
+            }
         if depth <= 1_000:
-            yield f"deep-{depth}.parquet", _parquet(pa.table({"a": pa.nulls(2, _nested(depth))}))
-            yield f"deep-{depth}.arrow", _arrow(pa.table({"a": pa.nulls(2, _nested(min(depth, 60)))}))
-        yield f"quotes-{depth}.csv", b"a,b\n" + b'"' * depth + b",1\n"
-        yield (
-            f"wide-{depth}.csv",
-            b",".join(b"c%d" % k for k in range(depth)) + b"\n" + b"1," * (depth - 1) + b"1\n",
-        )
-    rows = 200_000
-    word = pa.array([b"x" * 4_000]).dictionary_encode()
-    repeated = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), word.dictionary)
-    yield "repeated.parquet", _parquet(pa.table({"a": repeated, "b": pa.array(np.zeros(rows))}))
-    flat = pa.array(np.zeros(rows, np.int32)).cast(pa.int32())
-    fixed = pa.DictionaryArray.from_arrays(flat, pa.array([b"x" * 20_000], pa.binary(20_000)))
-    yield "fixed.parquet", _parquet(pa.table({"a": fixed, "b": pa.array(np.zeros(rows))}))
-    yield "nulls.arrow", _arrow(pa.table({f"n{k}": pa.nulls(50_000_000) for k in range(20)}))
-    yield "nulls.parquet", _parquet(pa.table({"a": pa.nulls(60_000_000), "b": pa.nulls(60_000_000)}))
-    yield (
-        "dictionary.arrow",
-        _arrow(
-            pa.table(
-                {
-                    "a": pa.DictionaryArray.from_arrays(
-                        pa.array([0, 7], pa.int8()), pa.array(["x"]), safe=False
-                    )
-                }
-            )
+            found[f"list-{depth}.parquet"] = lambda n=depth: _parquet(a=pa.nulls(2, _nested(n)))
+        if depth < 60:
+            found[f"list-{depth}.arrow"] = lambda n=depth: _arrow(a=pa.nulls(2, _nested(n)))
+        found[f"quotes-{depth}.csv"] = lambda n=depth: b"a,b\n" + b'"' * n + b",1\n"
+        found[f"wide-{depth}.csv"] = lambda n=depth: (
+            ",".join(f"c{k}" for k in range(n)) + "\n" + "1," * (n - 1) + "1\n"
+        ).encode()
+    return found | {
+        "repeated.parquet": lambda: _parquet(a=_repeated(pa.array(["x" * 4_000])), b=np.zeros(_ROWS)),
+        "fixed.parquet": lambda: _parquet(
+            20, a=_repeated(pa.array([b"x" * 50_000], pa.binary(50_000)), 1_000)
         ),
-    )
-    yield "digits.json", b'[{"a": ' + b"9" * 20_000 + b"}]"
-    yield "digits.jsonl", b'{"a": ' + b"9" * 20_000 + b"}\n"
-    yield "surrogate.jsonl", b'{"a\\ud800": "\\ud800"}\n{"a\\ud800": "x"}\n'
-    yield "bomb.csv.gz", gzip.compress(b"1,2\n" * 2_500_000, mtime=0) * 120
-    yield "escape.csv", b"a\x1b[2Jb,c\n1,2\n3,4\n"
-    yield "names.jsonl", json.dumps({f"c{k}": 1 for k in range(5_000)}).encode() + b"\n"
+        "nulls.parquet": lambda: _parquet(**{f"n{k}": pa.nulls(1_000_000) for k in range(100)}),
+        "nulls.arrow": lambda: _arrow(**{f"n{k}": pa.nulls(50_000_000) for k in range(20)}),
+        "zeros.arrow": lambda: _arrow("zstd", **{f"n{k}": np.zeros(400_000_000, np.int8) for k in range(1)}),
+        "offsets.arrow": lambda: _arrow(a=pa.array(["a", "b"])).replace(_words(0, 1, 2), _words(0, 1, 2**30)),
+        "codes.arrow": lambda: _arrow(a=pa.array(["a", "b"]).dictionary_encode()).replace(
+            _words(0, 1), _words(0, 99)
+        ),
+        "short.csv": lambda: (",".join(f"c{k}" for k in range(5_000)) + "\n" + "1\n" * 100_000).encode(),
+        "keys.jsonl": lambda: "".join(f'{{"c{k}": 1}}\n' for k in range(20_000)).encode(),
+        "digits.json": lambda: b'[{"a": ' + b"9" * 20_000 + b"}]",
+        "digits.jsonl": lambda: b'{"a": ' + b"9" * 20_000 + b"}\n",
+        "surrogate.jsonl": lambda: b'{"a\\ud800": "\\ud800"}\n{"a\\ud800": "x"}\n',
+        "escape.csv": lambda: b"a\x1b[2Jb,c\n1,2\n3,4\n",
+        "bomb.csv.gz": lambda: gzip.compress(b"1,2\n" * 2_500_000, mtime=0) * 120,
+    }
+
+
+_ROWS = 200_000
+
+
+def _repeated(words: pa.Array, rows: int = _ROWS) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), words)
+
+
+def _words(*numbers: int) -> bytes:
+    return np.array(numbers, np.int32).tobytes()
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:
@@ -127,14 +134,18 @@ def _nested(depth: int) -> pa.DataType:
     return kind
 
 
-def _parquet(table: pa.Table) -> bytes:
-    out = io.BytesIO()
-    pq.write_table(table, out)
+def _parquet(times: int = 1, **columns: Any) -> bytes:
+    out, table = io.BytesIO(), pa.table(columns)
+    with pq.ParquetWriter(out, table.schema) as writer:
+        for _ in range(times):
+            writer.write_table(table)
     return out.getvalue()
 
 
-def _arrow(table: pa.Table) -> bytes:
-    out = io.BytesIO()
-    with pa.ipc.new_file(out, table.schema) as writer:
+def _arrow(compression: str | None = None, **columns: Any) -> bytes:
+    out, table = io.BytesIO(), pa.table(columns)
+    with pa.ipc.new_file(
+        out, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)
+    ) as writer:
         writer.write_table(table)
     return out.getvalue()

@@ -216,6 +216,17 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
         found = installed_versions(VERSIONS)
         for name in VERSIONS:
             click.echo(f"{name} {found.get(name, 'not installed')}")
+        from likewise.models.sandbox.process import held_here
+
+        held = held_here()
+        absent = [
+            word
+            for word in ("memory", "files", "network", "privileges", "paths", "calls")
+            if word not in held
+        ]
+        click.echo(
+            f"limits of model files here: {', '.join(['time', *held])}; absent: {', '.join(absent) or 'none'}"
+        )
     ctx.exit()
 
 

@@ -353,11 +353,15 @@ def command(
     from likewise import report
     from likewise.core.messages import Texts
     from likewise.core.plain import to_json
+    from likewise.models.containers import model_files
     from likewise.report.provenance import Provenance
 
     result, evaluation = audited.result, audited.extras["evaluation"]
     provenance = Provenance.now(
-        tables=[table], models=[model], seed=choices.seed, command=repeated_command(ctx)
+        tables=[table],
+        models=[model, *(model_files(Path(model))[1:] if Path(model).is_file() else ())],
+        seed=choices.seed,
+        command=repeated_command(ctx),
     )
     extras = audited.extras | {"provenance": provenance}
     page: dict[str, Any] = {

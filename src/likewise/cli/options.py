@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import shlex
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from likewise.core.errors import InputError, did_you_mean
+from likewise.core.files import read_toml
 from likewise.core.launch import launched
 from likewise.core.messages import LANGUAGES
 from likewise.core.text import join_words
@@ -56,12 +56,7 @@ verb = functools.partial(click.command, cls=Verb)
 def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    if not path.is_file():
-        raise InputError(f"--config: there is no file {str(path)!r}.")
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"--config: {path.name} is not a TOML file: {error}.") from error
+    values = read_toml(path, owner="--config")
     ctx.default_map = {**(ctx.default_map or {}), **_defaults(ctx, values, path.name)}
 
 

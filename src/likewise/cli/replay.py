@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # Figures of different machines and libraries agree to about this; those of the same machine to the last bit.
 TOLERANCE = 1e-6
 _MOST_SHOWN = 20
+# Files that a model is made of besides the one that is named.
+_PART = "part of the model "
 
 
 @verb(
@@ -69,10 +72,19 @@ def command(
     """
     from likewise.cli.audit import impact_of, load, run_audit
     from likewise.report.document import audit_document
-    from likewise.report.evidence import compare_figures, figures_of, read_evidence
+    from likewise.report.evidence import (
+        check_files,
+        compare_figures,
+        evidence_files,
+        figures_of,
+        read_evidence,
+    )
 
+    folder = evidence if evidence.is_dir() else evidence.parent
     moved = {"model": model, "table": table, "metric": metric, "columns": columns}
-    recorded = _found_again(read_evidence(evidence), moved)
+    known = read_evidence(evidence)
+    check_files(folder, known)
+    recorded = _found_again(known, moved)
     source, people = (str(recorded.inputs[name]["path"]) for name in ("model", "table"))
     choices = _choices(recorded, source, people)
     _check_unchanged(recorded, source, Path(people))
@@ -82,10 +94,18 @@ def command(
     loaded = load(source, trust, progress)
     audited = run_audit(loaded, Path(people), choices, progress)
     stop_if_interrupted()
-    impact, _ = impact_of(audited)
-    document = audit_document(audited.result, evaluation=audited.extras["evaluation"])
+    impact, notes = impact_of(audited)
+    document = audit_document(audited.result, name=recorded.name, evaluation=audited.extras["evaluation"])
     now = figures_of(document, impact)
     different = compare_figures(recorded.figures, now, tolerance=rtol)
+    if not compare_figures(recorded.figures, now, tolerance=0.0):
+        # The same figures to the last bit are written as the same files.
+        files = evidence_files(audited.result, document | {"provenance": recorded.provenance}, impact, notes)
+        different += [
+            (name, "changed", "not what this audit writes")
+            for name, text in files.items()
+            if recorded.files.get(name) != hashlib.sha256(text.encode()).hexdigest()
+        ]
     if not quiet:
         _say(different, len(recorded.figures))
     if different:
@@ -106,8 +126,13 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
             "--model package.module:attribute."
         )
     options, inputs = dict(recorded.options), dict(recorded.inputs)
-    for name in ("metric", "columns"):
-        if name in options and [inputs.get(name, {}).get("path")] != list(options[name]):
+    named = {name: [inputs.get(name, {}).get("path")] for name in ("metric", "columns")}
+    named["rules"] = [
+        inputs.get(f"file of rules {path}", {}).get("path") for path in options.get("rules", ())
+    ]
+    for name, files in named.items():
+        asked = [None if name == "rules" and path == "learned" else path for path in options.get(name, ())]
+        if name in options and files != asked:
             raise InputError(f"The evidence names different files for its {name}, so it is damaged.")
     for name, known in inputs.items():
         place = moved.get(name)
@@ -115,7 +140,7 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
             inputs[name] = {**known, "path": str(place)}
             if name in options:
                 options[name] = [str(place)]
-        elif name != "model description" and not _is_inside(str(known["path"])):
+        elif not name.startswith(_PART) and not _is_inside(str(known["path"])):
             remedy = (
                 f"If that is the file you mean, name it: --{name} FILE." if name in moved else "Copy it here."
             )
@@ -127,8 +152,10 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
 
 def _is_inside(path: str) -> bool:
     """Whether a path leads to the current folder or below, before any file is touched."""
-    place = Path(path)
-    return "\0" not in path and ".." not in place.parts and place.absolute().is_relative_to(Path.cwd())
+    try:
+        return "\0" not in path and Path(path).resolve().is_relative_to(Path.cwd().resolve())
+    except (OSError, RuntimeError):  # a loop of links
+        return False
 
 
 def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
@@ -181,14 +208,15 @@ def inputs_of(
     model: str, table: Path, options: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, str | None]]:
     """Return what an audit reads: the path of each file as it was given, and its SHA-256."""
-    from likewise.models.containers import sidecar_path
+    from likewise.models.containers import model_files
     from likewise.report.provenance import hash_of
 
     paths = {"model": model, "table": str(table)}
-    if sidecar_path(model).is_file():
-        paths["model description"] = str(sidecar_path(model))
+    if Path(model).is_file():
+        # By their names: a model that has moved is the same one if all of it has.
+        paths |= {f"{_PART}{part.name}": str(part) for part in model_files(Path(model))[1:]}
     paths |= {name: options[name][-1] for name in ("metric", "columns") if name in options}
-    paths |= {f"file of rules {path}": path for path in options.get("rules", ())}
+    paths |= {f"file of rules {path}": path for path in options.get("rules", ()) if path != "learned"}
     return {name: {"path": path, "sha256": hash_of(path)} for name, path in paths.items()}
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import numbers
 import os
 import re
 import shutil
+import stat
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -53,6 +57,61 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             aside.rename(target)
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(aside, ignore_errors=True)
+
+
+# The one reader of paths: regular files only, of a size that was expected. A device never ends, a pipe waits for somebody.
+
+
+# Descriptions, rules, evidence: what people or this package write. A saved result holds tables.
+LARGEST_TEXT = 10_000_000
+LARGEST_RESULT = 2**30
+
+
+def check_file(
+    path: str | os.PathLike[str],
+    *,
+    owner: str = "",
+    remedy: str = "Check the path.",
+    largest: int | None = None,
+) -> Path:
+    """Return the path of a regular file, or say why it is none; `owner` is the parameter that named it."""
+    place, begin = Path(path), f"{owner}: " if owner else ""
+    try:
+        found = place.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        said = f"{begin}there is no file {str(path)!r}. {remedy}"
+        raise InputError(said[:1].upper() + said[1:] if not owner else said) from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{begin}{str(path)!r} cannot be opened: {why}. {remedy}") from error
+    if not stat.S_ISREG(found.st_mode):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or a pipe"
+        raise InputError(f"{begin}{str(path)!r} is {what}. Pass one file.")
+    if largest is not None and found.st_size > largest:
+        raise FormatError(
+            f"{begin}{place.name} has {found.st_size:,} bytes, and at most {largest:,} are read."
+        )
+    return place
+
+
+def read_file(path: str | os.PathLike[str], *, largest: int = LARGEST_TEXT, **choices: str) -> bytes:
+    """Return the content of a regular file; the parameters are those of `check_file`."""
+    place = check_file(path, largest=largest, **choices)
+    # What was a file a moment ago may be a pipe by now, which would wait.
+    handle = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as stream:
+        return stream.read(min(os.fstat(handle).st_size, largest))
+
+
+def read_toml(path: str | os.PathLike[str], *, owner: str, remedy: str = "Check the path.") -> dict[str, Any]:
+    """Return what a TOML file holds."""
+    data = read_file(path, owner=owner, remedy=remedy)
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError as error:
+        raise FormatError(f"{owner}: {Path(path).name} is nested too deeply.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{owner}: {Path(path).name} is not a TOML file: {error}.") from error
 
 
 def _umask() -> int:
@@ -194,10 +253,34 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
+# A JSON document that says its own digest: what was edited, cut or damaged since is refused. It is no signature: whoever
+# writes another document can write its digest.
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with the digest of everything else in it."""
+    open_ = {name: value for name, value in document.items() if name != "sha256"}
+    text = json.dumps(open_, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return open_ | {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def check_seal(document: Any) -> dict[str, Any]:
+    """Return a document whose digest is that of its content."""
+    check_form(document, dict, "the file")
+    try:
+        right = document.get("sha256") == sealed(document)["sha256"]
+    except (ValueError, RecursionError, UnicodeError):
+        right = False
+    if not right:
+        raise FormatError("it was changed after it was written: its own SHA-256 is another")
+    return dict(document)
+
+
 # Safetensors files, read once their header agrees with the file: no size is believed before it is checked.
 
 
 MAX_HEADER = 64 * 2**20
+LARGEST_TENSORS = 4 * 2**30
 _BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
     "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
@@ -211,17 +294,15 @@ _TENSOR = Fields(
 )
 
 
-def check_header(path: Path) -> dict[str, str]:
+def check_header(data: bytes) -> dict[str, str]:
     """Return the metadata of a safetensors file whose header and size agree."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= min(MAX_HEADER, size - 8):
-            raise FormatError(f"its header claims {length:,} bytes of {size:,}")
-        try:
-            header = json.loads(file.read(length))
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"its header is not JSON ({type(error).__name__})") from error
+    size, length = len(data), int.from_bytes(data[:8], "little")
+    if not 2 <= length <= min(MAX_HEADER, size - 8):
+        raise FormatError(f"its header claims {length:,} bytes of {size:,}")
+    try:
+        header = json.loads(data[8 : 8 + length])
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"its header is not JSON ({type(error).__name__})") from error
     check_form(header, dict, "its header")
     metadata: dict[str, str] = check_form(header.pop("__metadata__", {}), MapOf(str), "its metadata")
     room = size - 8 - length
@@ -240,14 +321,13 @@ def check_header(path: Path) -> dict[str, str]:
 def read_tensors(
     path: str | os.PathLike[str], framework: Literal["numpy", "pt"]
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the metadata and the tensors of a safetensors file."""
-    from safetensors import SafetensorError, safe_open
+    """Return the metadata and the tensors of a safetensors file, read whole: a mapped file may shrink under its reader."""
+    from safetensors import SafetensorError
 
-    where = Path(path)
+    module = import_module("safetensors.torch" if framework == "pt" else "safetensors.numpy")
+    where, data = Path(path), read_file(path, largest=LARGEST_TENSORS)
     try:
-        metadata = check_header(where)
-        with safe_open(where, framework=framework) as file:
-            return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        return check_header(data), module.load(data)
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise FormatError(
             f"{where.name} is not a readable safetensors file: {error}. It is damaged or of another kind."
@@ -320,7 +400,7 @@ def load_described(
     Whatever goes wrong on the way is said of the file.
     """
     where = Path(path)
-    if not where.is_file():
+    if not where.exists():
         raise FileNotFoundError(f"{owner}: there is no file {str(path)!r}.")
     metadata, arrays = read_tensors(where, framework)
     description = read_description(metadata, where.name)

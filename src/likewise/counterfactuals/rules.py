@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
+from likewise.core.files import read_toml
 from likewise.core.frames import check_columns, with_columns
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -228,7 +228,7 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
     if isinstance(rules, Rules):
         return rules
     if isinstance(rules, (str, Path)):
-        return read_rules(_from_file(Path(rules), owner), owner=owner)
+        return read_rules(read_toml(rules, owner=owner), owner=owner)
     if not isinstance(rules, Mapping):
         raise bad_parameter(
             owner, "rules", allowed="a Rules, a dict, or the path of a TOML file", got=type(rules).__name__
@@ -249,18 +249,6 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
         ),
         tuple(Forbidden(_checked_condition(part, "forbid", owner)) for part in _list(rules, "forbid", owner)),
     )
-
-
-def _from_file(path: Path, owner: str) -> Mapping[str, Any]:
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise InputError(
-            f"{owner}: cannot read the rules {str(path)!r}: {error.strerror or error}."
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{owner}: the rules {str(path)!r} are no TOML: {error}.") from error
 
 
 def _list(rules: Mapping[str, Any], name: str, owner: str) -> Sequence[Mapping[str, Any]]:

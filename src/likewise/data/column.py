@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from likewise.core.checks import FloatArray, check_number
 from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean
+from likewise.core.files import read_toml
 from likewise.core.frames import check_columns, to_pandas
 from likewise.data.curve import SCALES, Curve, ScaleName
 
@@ -479,12 +479,7 @@ def read_plans(columns: Any, *, owner: str) -> dict[str, ColumnPlan]:
     if isinstance(columns, (str, os.PathLike)):
         path = Path(columns)
         source = f"{owner}: {path.name}"
-        if not path.is_file():
-            raise InputError(f"{owner}: there is no file {str(path)!r}. `likewise inspect TABLE` writes one.")
-        try:
-            columns = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FormatError(f"{owner}: {path.name} is no TOML file: {error}.") from error
+        columns = read_toml(path, owner=owner, remedy="`likewise inspect TABLE` writes one.")
     if not isinstance(columns, Mapping):
         raise bad_parameter(
             owner, "columns", allowed="a dict from column names, or the path of a TOML file", got=columns

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from likewise.core.errors import FormatError, InputError
+from likewise.core.files import check_file
 from likewise.core.text import option
+from likewise.data.table_limits import room_for, written_size
 
 # What the user says about a file that the file does not say itself.
 
@@ -114,7 +116,7 @@ HEAD = 65_536
 LARGEST_UNPACKED = 2**30
 _WRITE = "Save it as CSV, Parquet, Arrow, JSON lines or Excel."
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_MARKS = ((b"PAR1", "Parquet"), (b"ARROW1", "Arrow"), (b"FEA1", "Arrow"))
+_MARKS = ((b"PAR1", "Parquet"), (b"ARROW1", "Arrow"))
 _OTHER = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
     b"BZh": "compressed with bzip2; unpack it first",
@@ -124,6 +126,7 @@ _OTHER = {
     b"\x80\x04": "a pickle, which can run code when it is loaded",
     b"\x80\x05": "a pickle, which can run code when it is loaded",
     b"SQLite format 3": "a database",
+    b"FEA1": "Feather of version 1",
 }
 _WEB = (b"<!doctype", b"<html", b"<?xml", b"<!--", b"<head", b"<body", b"<script", b"<table")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
@@ -159,10 +162,15 @@ class OpenedFile:
     name: str
     kind: Kind
     source: Path | bytes
+    room: int = LARGEST_UNPACKED
 
     def stream(self) -> Any:
         """Return what a reader takes: the path, or a stream of the unpacked content."""
         return self.source if isinstance(self.source, Path) else io.BytesIO(self.source)
+
+    def whole(self) -> bytes:
+        """Return all bytes."""
+        return self.source if isinstance(self.source, bytes) else self.source.read_bytes()
 
     def head(self, size: int = HEAD) -> bytes:
         """Return the first bytes."""
@@ -175,22 +183,20 @@ class OpenedFile:
 def open_file(path: Path | MemoryFile) -> OpenedFile:
     r"""Find out what a file is."""
     if isinstance(path, MemoryFile):
-        return _opened(path.name, path.data[:HEAD], path.data, path.largest)
-    if not path.exists():
-        raise InputError(f"There is no file {str(path)!r}. Check the path.")
-    if not path.is_file():
-        raise InputError(f"{str(path)!r} is a folder or a device. Pass one file.")
-    with path.open("rb") as stream:
+        return _opened(path.name, path.data[:HEAD], path.data, path.largest, path.largest)
+    with check_file(path).open("rb") as stream:
         head = stream.read(HEAD)
-    return _opened(path.name, head, path, LARGEST_UNPACKED)
+    return _opened(path.name, head, path, LARGEST_UNPACKED, room_for(path.stat().st_size))
 
 
-def _opened(name: str, head: bytes, source: Path | bytes, largest: int) -> OpenedFile:
+def _opened(name: str, head: bytes, source: Path | bytes, largest: int, room: int) -> OpenedFile:
     packing = next((how for mark, how in _PACKED.items() if head.startswith(mark)), None)
     if packing is None:
-        return OpenedFile(name, _kind(name, head, source, largest), source)
+        return OpenedFile(name, _kind(name, head, source, largest), source, room)
     data = _unpacked(name, source, packing, largest)
-    return OpenedFile(name, _kind(name, data[:HEAD], data, largest), data)
+    return OpenedFile(
+        name, _kind(name, data[:HEAD], data, largest), data, max(room, min(room_for(len(data)), largest))
+    )
 
 
 def _kind(name: str, head: bytes, source: Path | bytes, largest: int) -> Kind:
@@ -226,7 +232,7 @@ def _excel(name: str, source: Path | bytes, largest: int) -> Kind:
         raise FormatError(f"{name} is a zip archive. Unpack it first, and pass one table.")
     if sum(part.file_size for part in parts) > largest:
         raise FormatError(
-            f"{name} is a workbook of more than {_size(largest)} when unpacked. Save it as Parquet or CSV."
+            f"{name} is a workbook of more than {written_size(largest)} when unpacked. Save it as Parquet or CSV."
         )
     return "Excel"
 
@@ -243,9 +249,7 @@ def _unpacked(name: str, source: Path | bytes, packing: str, largest: int) -> by
             f"{name} is a damaged {packing} file: {str(error).splitlines()[0]}. Pack the table again."
         ) from error
     if len(data) > largest:
-        raise FormatError(f"{name} holds more than {_size(largest)}. Unpack it first, or save it as Parquet.")
+        raise FormatError(
+            f"{name} holds more than {written_size(largest)}. Unpack it first, or save it as Parquet."
+        )
     return data
-
-
-def _size(size: int) -> str:
-    return f"{size / 2**30:.3g} GB" if size >= 2**30 else f"{size / 2**20:.3g} MB"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.errors import FormatError, InputError, LikewiseError, require
 from likewise.core.frames import check_columns
 from likewise.core.text import option, truncated
-from likewise.data.opening import MemoryFile, OpenedFile, Reading, open_file
+from likewise.data.opening import LARGEST_UNPACKED, MemoryFile, OpenedFile, Reading, open_file
+from likewise.data.table_limits import (
+    CELL,
+    check_flat,
+    check_keys,
+    check_nesting,
+    check_room,
+    memory_limit,
+    read_arrow,
+    read_parquet,
+)
 from likewise.data.text_tables import first_line_of, read_text
 
 if TYPE_CHECKING:
@@ -77,9 +89,15 @@ def read_table(
     reading = reading or Reading()
     file = open_file(path)
     try:
-        frame, notes = _READERS[file.kind](file, reading)
+        with memory_limit(8 * file.room) if isinstance(path, Path) else nullcontext():
+            frame, notes = _READERS[file.kind](file, reading)
     except LikewiseError:
         raise
+    except MemoryError as error:
+        raise FormatError(
+            f"{path.name} takes more memory than a file of its size may. Take fewer rows or columns, or allow it: "
+            f"LIKEWISE_TABLE_GB={-(-2 * file.room // 2**30)}."
+        ) from error
     except (Exception, RecursionError) as error:
         # Parsers of other libraries raise whatever they like on a damaged file.
         raise FormatError(
@@ -171,33 +189,33 @@ def _without_row_numbers(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
 
 
 def _read_parquet(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
-    import pyarrow.parquet as pq
-
-    return from_arrow(pq.ParquetFile(file.stream()).read(), file.name), []
+    return from_arrow(read_parquet(file.name, file.stream(), file.room), file.name, file.room), []
 
 
 def _read_arrow(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
-    from pyarrow import feather
-
-    return from_arrow(
-        feather.read_table(file.stream(), memory_map=isinstance(file.source, Path)), file.name
-    ), []
+    return from_arrow(read_arrow(file.name, file.source, file.room), file.name, file.room), []
 
 
 def _read_json_lines(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     import pyarrow.json as paj
 
-    return from_arrow(paj.read_json(file.stream()), file.name), []
+    text = file.whole()
+    check_nesting(file.name, text)
+    check_keys(file.name, text, file.room)
+    return from_arrow(paj.read_json(io.BytesIO(text)), file.name, file.room), []
 
 
 def _read_json(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     import pyarrow as pa
 
-    text = file.source.read_bytes() if isinstance(file.source, Path) else file.source
+    text = file.whole()
+    check_nesting(file.name, text)
     records = json.loads(text.decode(reading.encoding or "utf-8-sig"))
     if not all(isinstance(record, dict) for record in records):
         raise FormatError(f"{file.name} is JSON, but no list of records. Save one record for each person.")
-    return from_arrow(pa.Table.from_pylist(records), file.name), []
+    names = {name: None for record in records for name in record}
+    check_room(file.name, CELL * len(records) * len(names), file.room)
+    return from_arrow(pa.Table.from_pylist(records), file.name, file.room), []
 
 
 def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
@@ -218,16 +236,10 @@ def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
     return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects(), notes
 
 
-def from_arrow(table: Any, name: str) -> pd.DataFrame:
-    """Return an Arrow table as pandas has it; columns of lists or records are refused."""
-    import pyarrow as pa
-
-    nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
-    if nested:
-        raise FormatError(
-            f"{name} has columns that hold lists or records: {truncated([repr(word) for word in nested])}. Spread them "
-            "over plain columns."
-        )
+def from_arrow(table: Any, name: str, room: int = LARGEST_UNPACKED) -> pd.DataFrame:
+    """Return an Arrow table as pandas has it; columns of lists or records are refused, and more than fits."""
+    check_flat(name, table.schema)
+    check_room(name, CELL * table.num_rows * table.num_columns, room)
     names = list(table.column_names)
     # The index that pandas once stored is not a column of the table. Numbers stand in for names, which may be doubled.
     plain = table.rename_columns([str(at) for at in range(len(names))]).replace_schema_metadata(None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.errors import FormatError
 from likewise.core.text import option, truncated
 from likewise.data.opening import HEAD, OpenedFile, Reading
+from likewise.data.table_limits import CELL, check_room
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +83,7 @@ MARKED_MISSING = frozenset({"?", "-", "--", ".", "none", "unknown", "missing", "
 # A header may be long, but not the whole of a large file.
 _LONGEST_HEADER = 64 * 2**20
 _BELOW = 50
+_BLOCK = 2**22
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # 1.234,5 and 12,5 as most of Europe writes them; 1,234.5 and 1,234 as English does.
 _COMMA_DECIMALS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?|[+-]?,\d+")
@@ -91,6 +95,7 @@ _UNITS = ("$", "€", "£", "¥", "%")
 def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     """Read a table whose cells are separated by comma, semicolon, tab or bar."""
     text, notes = open_text(file, reading)
+    check_room(file.name, CELL * len(text.names) * _lines(file), file.room)
     (frame,) = text.frames()
     return _numbers(frame, reading.decimal, text.separator, notes), notes
 
@@ -156,6 +161,17 @@ def open_text(file: OpenedFile, reading: Reading) -> tuple[OpenedText, list[str]
     encoding = reading.encoding or _encoding(file.head())
     separator, names, header, notes = _header(file, encoding, reading)
     return OpenedText(file, encoding, separator, names, header, reading.decimal == ","), notes
+
+
+def _lines(file: OpenedFile) -> int:
+    """Return at least the number of rows: a short row is filled up to the width of the header."""
+    ends, last = Counter[int](), b""
+    with io.BytesIO(file.source) if isinstance(file.source, bytes) else file.source.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            ends[10] += block.count(b"\n")
+            ends[13] += block.count(b"\r")
+            last = block
+    return max(ends.values(), default=0) + bool(last)
 
 
 def _encoding(head: bytes) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from likewise.core.checks import FloatArray, check_same_length
 from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean, listed
+from likewise.core.files import check_file
 from likewise.datasets.words import unique
 
 
@@ -155,11 +156,7 @@ def read_word_vectors(
     ('bad', 'good')
     """
     wanted = unique(words)
-    where = Path(path)
-    if not where.is_file():
-        raise InputError(
-            f"{owner}: 'vectors' must be the path of a vectors file; there is no file {str(where)!r}."
-        )
+    where = check_file(path, owner=owner, remedy="'vectors' is the path of a vectors file.")
     found: dict[str, FloatArray] = {}
     missing = set(wanted)
     with ExitStack() as stack:

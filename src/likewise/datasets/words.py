@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.files import check_file
 from likewise.datasets.bundled import open_bundled, read_bundled_text
 
 # Section 4.1 of the paper: the sentences of the cuisine gap.
@@ -108,11 +109,7 @@ def _names_in_csv(source: str | PathLike[str], *, owner: str) -> list[str]:
             table = pd.read_csv(stream, dtype=str, keep_default_na=False)
         return [str(name) for name in table["name"]]
     path = Path(source)
-    if not path.is_file():
-        raise InputError(
-            f"{owner}: 'names' must be \"census\", the path of a CSV file or a list of names; there is no "
-            f"file {str(path)!r}."
-        )
+    check_file(path, owner=owner, remedy="'names' is \"census\", the path of a CSV file or a list of names.")
     try:
         with path.open("rb") as raw:
             gzipped = raw.read(2) == b"\x1f\x8b"

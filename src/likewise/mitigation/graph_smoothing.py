@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
 from likewise.core.errors import FormatError, InputError, NotConvergedError
-from likewise.core.files import Fields, MapOf, atomic_path, check_form
+from likewise.core.files import LARGEST_TENSORS, Fields, MapOf, atomic_path, check_form, read_file
 from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.metric import FairMetric
@@ -392,9 +392,7 @@ def load_smoothing(
 
 
 def _read_arrays(path: Path, expected: str) -> dict[str, Any]:
-    if not path.is_file():
-        raise FormatError(f"There is no {path.name} beside the model. Move the four files together.")
-    raw = path.read_bytes()
+    raw = read_file(path, remedy="Move the four files together.", largest=LARGEST_TENSORS)
     if hashlib.sha256(raw).hexdigest() != expected:
         raise FormatError(
             f"{path.name} belongs to another model, or is damaged. Move the four files together."

@@ -5,10 +5,12 @@ Nothing is executed and nothing is unpacked here; a file can call itself what it
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import pickletools
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ import numpy as np
 
 from likewise.core.checks import python_scalar
 from likewise.core.errors import FormatError, InputError
-from likewise.core.files import MAX_HEADER, Fields, Whole, atomic_path, check_form
+from likewise.core.files import LARGEST_TENSORS, MAX_HEADER, Fields, Whole, atomic_path, check_form, read_file
 
 Container: TypeAlias = Literal[
     "likewise", "onnx", "xgboost", "lightgbm", "catboost", "skops", "pickle", "torch", "torchscript", "pt2"
@@ -222,6 +224,27 @@ def sidecar_path(path: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(path)}{SUFFIX}")
 
 
+# How protobuf writes the name of a file of weights inside of an ONNX model: the key, and the value that follows it.
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f]|[\x80-\xff][\x01-\x1f])", re.DOTALL)
+
+
+def external_names(data: bytes) -> set[str]:
+    """Return the names of the files in which an ONNX model keeps weights, without a parser."""
+    found = set()
+    for match in _LOCATION.finditer(data):
+        length = match[1][0] if len(match[1]) == 1 else (match[1][0] & 127) | match[1][1] << 7
+        found.add(data[match.end() : match.end() + length].decode("utf-8", "replace"))
+    return found
+
+
+def model_files(path: Path) -> list[Path]:
+    """Return every file that a model is made of: itself, those called like it with more behind, weights of ONNX beside it."""
+    beside = {one for one in path.parent.glob(f"{glob.escape(path.name)}.*") if one.is_file()}
+    names = external_names(read_file(path, largest=LARGEST_TENSORS))
+    beside |= {path.parent / name for name in names if "\0" not in name}
+    return [path, *sorted(one for one in beside if one != path)]
+
+
 def write_with_sidecar(path: str | os.PathLike[str], data: bytes, kind: str, about: dict[str, Any]) -> None:
     """Write a model file and its description, each whole or not at all."""
     document = {
@@ -240,11 +263,10 @@ def write_with_sidecar(path: str | os.PathLike[str], data: bytes, kind: str, abo
 def read_sidecar(path: str | os.PathLike[str], data: bytes | None = None) -> dict[str, Any] | None:
     """Return the description beside a model file, or None where there is none."""
     where = sidecar_path(path)
-    if not where.is_file():
+    if not where.exists():
         return None
     with damage_named(where):
-        check_form(where.stat().st_size, Whole(0, MAX_SIZE), "its size")
-        about = check_form(json.loads(where.read_text(encoding="utf-8")), _FORM, "it")
+        about = check_form(json.loads(read_file(where, largest=MAX_SIZE)), _FORM, "it")
         kind, schema, expected = about["likewise"], about["schema"], about["sha256"]
     if schema > _SCHEMA:
         raise FormatError(

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.errors import FormatError, InputError, LikewiseError, bad_parameter, require
-from likewise.core.files import check_header, read_description
+from likewise.core.errors import FormatError, InputError, LikewiseError, require
+from likewise.core.files import check_header, read_description, read_file
 from likewise.core.text import option
 from likewise.models.containers import Container, check_archive, find_container, read_sidecar
 from likewise.models.convert import as_model
@@ -257,17 +257,7 @@ def read_model(
             f"load_model: there is no file {str(source)!r}. "
             "Pass the path of a model file, or package.module:attribute."
         )
-    if not path.is_file():
-        raise bad_parameter(
-            "load_model", "source", allowed="one file", got=f"the folder or device {str(source)!r}"
-        )
-    size = path.stat().st_size
-    if size > MAX_FILE:
-        raise FormatError(
-            f"{path.name} has {size:,} bytes, and models of more than {MAX_FILE:,} are not read from a file. "
-            "Load it yourself, and pass it as package.module:attribute."
-        )
-    data = path.read_bytes()
+    data = read_file(path, owner="load_model", largest=MAX_FILE)
     about = read_sidecar(path, data) if sidecar else None
     reader = None if about is None else _reader(about["likewise"], path)
     kind = find_container(data, path.name)
@@ -369,7 +359,7 @@ def _loaded(kind: Container, data: bytes, path: Path) -> Any:
         return open_session(path)
     if kind == "likewise":
         try:
-            metadata = check_header(path)
+            metadata = check_header(data)
         except FormatError as error:
             raise FormatError(f"{path.name} is damaged: {error}. Save the model again.") from error
         return _reader(read_description(metadata, path.name).get("kind"), path)(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, ModelError, bad_parameter, require
+from likewise.models.containers import external_names
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind, check_output
 
@@ -46,9 +48,12 @@ def check_onnx(path: Path) -> None:
     except Exception as error:
         raise FormatError(f"it cannot be read ({type(error).__name__})") from error
     local = {(function.domain, function.name) for function in model.functions}
-    for graph in _graphs(model.graph, 0):
+    known = external_names(path.read_bytes())
+    for graph in itertools.chain(*(_graphs(part, 0) for part in (model.graph, *model.functions))):
         for tensor in _tensors(graph):
-            _check_tensor(tensor)
+            place = _check_tensor(tensor)
+            if place is not None and place not in known:
+                raise FormatError(f"the place of its weights, {place!r}, is written in an unusual way")
         for node in graph.node:
             if node.domain not in DOMAINS and (node.domain, node.op_type) not in local:
                 raise FormatError(f"it uses {node.domain}.{node.op_type}, which is not an operation of ONNX")
@@ -68,17 +73,21 @@ def _graphs(graph: Any, depth: int) -> Iterator[Any]:
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
+    # A function has nodes, but no weights of its own.
+    yield from getattr(graph, "initializer", ())
+    for sparse in getattr(graph, "sparse_initializer", ()):
         yield from (sparse.values, sparse.indices)
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.type == 4:
                 yield attribute.t
+            if attribute.type == 11:
+                yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
             yield from attribute.tensors
 
 
-def _check_tensor(tensor: Any) -> None:
+def _check_tensor(tensor: Any) -> str | None:
+    """Check a tensor; the name of the file that it is kept in, if it is in another."""
     shape = list(tensor.dims)
     where = f"the tensor {tensor.name!r}" if tensor.name else "a tensor"
     if any(size < 0 for size in shape):
@@ -89,17 +98,18 @@ def _check_tensor(tensor: Any) -> None:
         place = {part.key: part.value for part in tensor.external_data}.get("location", "")
         if not place or Path(place).is_absolute() or ".." in Path(place).parts:
             raise FormatError(f"{where} is kept in {place!r}, which is not beside the file")
-        return
+        return str(place)
     if tensor.raw_data:
         bits = _BITS.get(tensor.data_type)
         if bits is None or math.ceil(count * bits / 8) != len(tensor.raw_data):
             raise FormatError(f"{where} has the shape {shape}, and {len(tensor.raw_data)} bytes of data")
-        return
+        return None
     fields = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
     stored = max(len(getattr(tensor, name)) for name in fields)
     # Two numbers make a complex one; small types are packed several to an entry.
     if count > 16 * stored:
         raise FormatError(f"{where} has the shape {shape}, and {stored} numbers of data")
+    return None
 
 
 _NUMPY: dict[str, np.dtype[Any]] = {

@@ -15,6 +15,7 @@ from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.auditing.results.files import KIND, SCHEMA_VERSION, result_values
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.files import sealed
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
@@ -271,7 +272,7 @@ def audit_document(
     if twins:
         document["twins"] = [twins_document(study) for study in twins]
     document["said"] = collect_messages(document)
-    return document | ({"result": result_values(result)} if complete else {})
+    return sealed(document | {"result": result_values(result)}) if complete else document
 
 
 def document_of(result: AuditResult | Comparison, **parts: Any) -> dict[str, Any]:

@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from likewise.core.errors import InputError, LikewiseError, require
 from likewise.core.messages import Texts, check_language
+from likewise.data.table_limits import nesting
 from likewise.report import render_html
 from likewise.report.document import document_of
 from likewise.report.explore import explore_document
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 # What a browser sends, read no further than is allowed.
-
-
-_WORD = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 class TooLargeError(InputError):
@@ -72,13 +68,6 @@ async def read_json(request: Request, *, most: int, depth: int, seconds: float) 
     if not isinstance(found, dict):
         raise InputError("The request is not a JSON object.")
     return found
-
-
-def nesting(text: bytes) -> int:
-    """Return how deep arrays and objects of a JSON text stand in each other; it is not parsed for that."""
-    signs = np.frombuffer(_WORD.sub(b"", text), dtype=np.uint8)
-    step = np.isin(signs, (0x5B, 0x7B)).astype(np.int64) - np.isin(signs, (0x5D, 0x7D))
-    return int(np.cumsum(step).max(initial=0))
 
 
 def _no_number(text: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import queue
 import re
 import threading
@@ -22,6 +21,7 @@ from likewise.data.encoding import build_table, category_codes
 from likewise.data.opening import MemoryFile, OpenedFile, open_file
 from likewise.data.table_files import read_table
 from likewise.data.tabular import TabularDomain
+from likewise.data.text_tables import first_line_of
 from likewise.data.type_inference import infer_types
 from likewise.models import Model
 from likewise.models.matching import MissingCellsModel
@@ -269,46 +269,15 @@ def _check_text(file: OpenedFile, limits: Limits) -> None:
 
 
 def _check_parquet(file: OpenedFile, limits: Limits) -> None:
-    """Look at what a Parquet file says of itself, and at the words it repeats, before it is unpacked."""
+    """Look at what a Parquet file says of itself; what it would become is looked at when it is read."""
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    assert isinstance(file.source, bytes)  # it came without a path
     try:
-        about = pq.ParquetFile(io.BytesIO(file.source))
-        metadata = about.metadata
-        _check_size(file.name, metadata.num_rows, metadata.num_columns, limits)
-        size = sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
-        if size > limits.unpacked_bytes:
-            raise _too_large(file.name, limits)
-        leaves = [metadata.schema.column(k) for k in range(metadata.num_columns)]
-        words = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        if not words:
-            return
-        # Words that repeat are stored once, and would be written out for every row.
-        stored = pq.ParquetFile(io.BytesIO(file.source), read_dictionary=words).read(columns=words)
-        total = 0
-        for column in stored.columns:
-            for chunk in column.chunks:
-                if isinstance(chunk, pa.DictionaryArray):
-                    lengths = pc.binary_length(chunk.dictionary.cast(pa.large_binary()))
-                    total += pc.sum(pc.take(lengths, chunk.indices)).as_py() or 0
-        if total > limits.unpacked_bytes:
-            raise _too_large(file.name, limits)
-    except LikewiseError:
-        raise
+        metadata = pq.ParquetFile(file.stream()).metadata
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise FormatError(
-            f"{file.name} is not a readable Parquet table: {line[:200].rstrip('.')}."
-        ) from error
-
-
-def _too_large(name: str, limits: Limits) -> InputError:
-    return InputError(
-        f"{name} holds more than {limits.unpacked_bytes / 2**20:g} MB when unpacked. {_SMALLER}"
-    )
+        raise FormatError(f"{file.name} is not a readable Parquet table: {first_line_of(error)}.") from error
+    _check_size(file.name, metadata.num_rows, metadata.num_columns, limits)
 
 
 State = Literal["running", "cancelling", "cancelled", "done", "failed"]

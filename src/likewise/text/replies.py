@@ -8,7 +8,8 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ import numpy as np
 
 from likewise.core.checks import check_number
 from likewise.core.errors import FormatError, LikewiseError, ModelError, NotConvergedError, bad_parameter
+from likewise.core.files import check_file
 
 # Calls that cost money: no faster than allowed, tried again when the server is busy, never more than the
 # cap.
@@ -240,6 +242,10 @@ CREATE TABLE IF NOT EXISTS replies (
 """
 
 
+_COLUMNS = ["scorer", "version", "digest", "repeat", "reply"]
+_SQLITE = b"SQLite format 3\0"
+
+
 class ReplyCache:
     """Replies kept in a SQLite file that only its owner can read; of the texts it holds digests alone.
 
@@ -257,33 +263,47 @@ class ReplyCache:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        if path is not None:
-            # Before SQLite opens it, so that there is no moment in which others can read it.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            Path(path).chmod(0o600)
+        if path is not None and Path(path).exists():
+            if check_file(path, owner="cache").stat().st_size:
+                with Path(path).open("rb") as file:
+                    _check_kind(path, file.read(len(_SQLITE)) == _SQLITE, "it is another kind of file")
+        elif path is not None:
+            # Before SQLite makes it, so that there is no moment in which others can read it.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         self.path = path
         self._base = sqlite3.connect(":memory:" if path is None else os.fspath(path))
+        with self._readable(), self._base:
+            self._base.execute(_TABLE)
+            columns = [row[1] for row in self._base.execute("PRAGMA table_info(replies)")]
+            _check_kind(path, columns == _COLUMNS, "its table has other columns")
+        if path is not None:
+            # It is one of ours: others need not read it.
+            Path(path).chmod(0o600)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Say of the file what SQLite and JSON say of its bytes."""
         try:
-            with self._base:
-                self._base.execute(_TABLE)
-        except sqlite3.DatabaseError as error:
+            yield
+        except (sqlite3.Error, json.JSONDecodeError, FormatError) as error:
             self._base.close()
-            raise FormatError(
-                f"{path} is not a file of replies ({error}). Name another, or remove it."
-            ) from error
+            if isinstance(error, FormatError):
+                raise
+            _check_kind(self.path, False, str(error))
 
     def get(self, scorer: str, version: str, text: str, repeat: int) -> tuple[Any] | None:
         """Return the reply in a tuple, or None where there is none."""
-        row = self._base.execute(
-            "SELECT reply FROM replies WHERE scorer = ? AND version = ? AND digest = ? AND repeat = ?",
-            (scorer, version, _digest(text), repeat),
-        ).fetchone()
-        return None if row is None else (json.loads(row[0]),)
+        with self._readable():
+            row = self._base.execute(
+                "SELECT reply FROM replies WHERE scorer = ? AND version = ? AND digest = ? AND repeat = ?",
+                (scorer, version, _digest(text), repeat),
+            ).fetchone()
+            return None if row is None else (json.loads(row[0]),)
 
     def put(self, scorer: str, version: str, text: str, repeat: int, reply: Any) -> None:
         """Keep a reply; it is on disk when this returns."""
         row = (scorer, version, _digest(text), repeat, json.dumps(reply))
-        with self._base:
+        with self._readable(), self._base:
             self._base.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", row)
 
     def __len__(self) -> int:
@@ -300,6 +320,11 @@ class ReplyCache:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_kind(path: str | os.PathLike[str] | None, right: bool, why: str) -> None:
+    if not right:
+        raise FormatError(f"{path} is not a file of replies ({why}). Name another, or remove it.")
 
 
 def _digest(text: str) -> str:

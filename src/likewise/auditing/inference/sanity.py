@@ -24,9 +24,18 @@ if TYPE_CHECKING:
     from likewise.auditing.results.effects import SensitiveSums
 
 FindingKind = Literal[
-    "unstable", "units", "values", "one class", "guessing", "same", "encoding", "unread", "unmoved"
+    "unstable",
+    "units",
+    "values",
+    "one class",
+    "guessing",
+    "same",
+    "encoding",
+    "unread",
+    "unmoved",
+    "recorded",
 ]
-_SAID: tuple[FindingKind, ...] = ("same", "encoding", "unread", "unmoved")
+_SAID: tuple[FindingKind, ...] = ("same", "encoding", "unread", "unmoved", "recorded")
 
 # A column tells of its units if the table has so many values of it.
 _VALUES = 10
@@ -56,11 +65,11 @@ class Finding:
 
     Parameters
     ----------
-    kind : {"unstable", "units", "values", "one class", "guessing", "same", "encoding", "unread", "unmoved"}
+    kind : {"unstable", "units", "values", "one class", "guessing", "same", "encoding", "unread", "unmoved", "recorded"}
         The model does not give the same answer twice; the table lies outside of all that the model distinguishes; it does
         not know the table's values; nearly everybody gets one decision, and the labels differ; the model is worse than a
         constant on the labels; everybody gets one decision, whatever the sensitive columns are; nothing says how a table
-        becomes the numbers that the model takes; the model does not read a sensitive column; no answer about these people depends on one.
+        becomes the numbers that the model takes; the model does not read a sensitive column; no answer about these people depends on one; the result was read from a file.
     sentence : str
         In words.
     columns : tuple of str

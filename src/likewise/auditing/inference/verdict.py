@@ -217,7 +217,7 @@ def headline(result: AuditResult) -> Headline:
         title = Message("badge.not_found", columns=columns)
         alike = next(finding.sentence for finding in result.findings if finding.kind == "same")
         return Headline("not_found", title, alike, _sure(result), _limit(result))
-    assumed = any(finding.kind == "encoding" for finding in result.findings)
+    assumed = any(finding.kind in ("encoding", "recorded") for finding in result.findings)
     if only.exact and not result.scope.sampled and not assumed:
         # Of other people it is not known: `verify` looks at everybody who could exist.
         title = Message("badge.independent_people", columns=columns)

@@ -236,7 +236,7 @@ def parquet_files(pattern: str) -> tuple[str, ...]:
     else:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 (the pattern may be absolute)
     # A worker of an engine may have another working directory.
-    return tuple(sorted(str(Path(path).absolute()) for path in found))
+    return tuple(sorted(str(Path(path).absolute()) for path in found if Path(path).is_file()))
 
 
 def _footer(path: str) -> pq.ParquetFile:

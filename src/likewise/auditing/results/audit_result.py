@@ -455,7 +455,7 @@ class AuditResult:
         """Say whether the gap is at most δ.
 
         "unanswered" if a finding speaks against the model and the table; "unfair (shown)" if listed rows exceed it;
-        "fair (proved)" if a bound does not exceed it, or "fair (trivially)" if the model reads none of the sensitive
+        "fair (proved)" if a bound does not exceed it (never for a result that was loaded), or "fair (trivially)" if the model reads none of the sensitive
         columns or everybody gets the same decision; else "undecided", or "not converged" if the search did not end well besides.
 
         Parameters
@@ -467,6 +467,8 @@ class AuditResult:
         found = "undecided" if level is None else self.certificate.verdict(level, of="gap")
         if not self.answered:
             return "unanswered"
+        if found == FAIR and any(finding.kind == "recorded" for finding in self.findings):
+            return "undecided"  # a bound from a file was not checked again
         if found == FAIR and (self.trivial or self.same):
             return "fair (trivially)"
         # What listed rows attain refutes, and what is bounded is proved, however the search ended.

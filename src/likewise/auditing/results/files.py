@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.errors import FormatError, bad_parameter
+from likewise.auditing.inference.sanity import Finding
+from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.files import LARGEST_RESULT, OneOf, check_form, check_seal, read_file
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
+from likewise.data.table_limits import read_parquet, room_for
 
 if TYPE_CHECKING:
     from likewise.auditing.results.audit_result import AuditResult
@@ -51,7 +54,7 @@ def load_result(path: Path) -> AuditResult:
     from likewise.auditing.results.audit_result import AuditResult
 
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = check_seal(json.loads(read_file(path, owner="AuditResult.load", largest=LARGEST_RESULT)))
         kind, version = document["kind"], document["schema_version"]
         if kind != KIND:
             raise FormatError(f"AuditResult.load: {path} is of kind {kind!r}, not an audit.")
@@ -66,17 +69,54 @@ def load_result(path: Path) -> AuditResult:
             )
         values = _restored(document["result"])
         found: AuditResult = _built(AuditResult, values)
-        if values["worst_case"] is None or values["worst_case"]["pure_map"] is not None:
-            return found
-        assert found.worst_case is not None
-        worst = dataclasses.replace(found.worst_case, pure_map=found.unfair_map)
-        return dataclasses.replace(found, worst_case=worst)
-    except FormatError:
+        if values["worst_case"] is not None and values["worst_case"]["pure_map"] is None:
+            assert found.worst_case is not None
+            worst = dataclasses.replace(found.worst_case, pure_map=found.unfair_map)
+            found = dataclasses.replace(found, worst_case=worst)
+        _check_figures(found)
+        return _as_recorded(found)
+    except FormatError as error:
+        named = str(error).startswith("AuditResult.load")
+        raise error if named else FormatError(f"AuditResult.load: {path}: {error}.") from error
+    except InputError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(
             f"AuditResult.load: {path} is not a saved audit, or a damaged one ({type(error).__name__}: {error})."
         ) from error
+
+
+def _check_figures(found: AuditResult) -> None:
+    """Raise if figures that say the same of one audit say different things."""
+    only, worst = found.sensitive, found.worst_case
+    listed = {one.person for one in only.people} if only is not None else set()
+    right = {
+        "the number of people": found.n == found.scope.people >= 0,
+        "the share of changed decisions": only is None
+        or only.changed is None
+        or (0 <= only.changed <= 1 and len(listed) <= round(only.changed * found.n)),
+    }
+    if worst is not None:
+        rounding = 1e-9 * (1 + abs(worst.base_loss))
+        right |= {
+            "ε": 0 <= worst.eps == worst.certificate.estimate.eps,
+            "V(ε)": worst.certificate.estimate.value == worst.value >= worst.base_loss - rounding,
+            "a bound": all(one.upper is None or one.lower <= one.upper for one in worst.brackets),
+            "the list of people": len(worst.unfair_map.people) <= found.n,
+        }
+    wrong = next((name for name, holds in right.items() if not holds), None)
+    if wrong is not None:
+        raise FormatError(
+            f"{wrong} contradicts the other figures of the file, so it was changed or is damaged"
+        )
+
+
+def _as_recorded(found: AuditResult) -> AuditResult:
+    """A file cannot prove anything: what it calls proved is told as recorded."""
+    if any(finding.kind == "recorded" for finding in found.findings):
+        return found
+    note = Finding("recorded", Message("gate.recorded"))
+    return dataclasses.replace(found, findings=(*found.findings, note))
 
 
 def result_values(result: AuditResult) -> dict[str, Any]:
@@ -117,7 +157,8 @@ def _restored(value: Any) -> Any:
     if _NUMBER in value:
         return float(value[_NUMBER])
     if _TABLE in value:
-        return pd.read_parquet(io.BytesIO(base64.b64decode(value[_TABLE], validate=True)))
+        data = base64.b64decode(value[_TABLE], validate=True)
+        return read_parquet("a table of it", io.BytesIO(data), room_for(len(data))).to_pandas()
     return {name: _restored(item) for name, item in value.items()}
 
 
@@ -130,6 +171,14 @@ def _built(hint: Any, value: Any) -> Any:
         return tuple(_built(inner[0], item) for item in value)
     if origin is np.ndarray:
         return np.asarray(value, dtype=np.float64)
+    if origin is typing.Literal:
+        return check_form(value, OneOf(inner), "a word")
+    if hint in (str, int, bool):
+        return check_form(value, hint, "a value")
+    if hint is float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise FormatError(f"a number is expected, not {value!r:.60}")
+        return value
     if dataclasses.is_dataclass(hint) and value is not None:
         hints = typing.get_type_hints(hint)
         return hint(**{name: _built(hints[name], item) for name, item in value.items()})  # type: ignore[operator]

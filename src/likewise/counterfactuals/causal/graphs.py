@@ -13,7 +13,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed, require
+from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean, listed, require
+from likewise.core.files import read_file
 
 # The arrows of a graph in DOT, the language of Graphviz: plain text is read here, all else by pydot.
 
@@ -263,13 +264,11 @@ def _edges(graph: Any, owner: str) -> Iterator[Edge]:
 def _text(graph: str | Path, owner: str) -> str:
     if isinstance(graph, str) and ("->" in graph or "{" in graph or not graph.strip()):
         return graph
+    data = read_file(graph, owner=owner, remedy="Pass a DOT file or DOT text.")
     try:
-        with Path(graph).open(encoding="utf-8") as file:
-            return file.read(MAX_CHARACTERS + 1)  # one more, so that too many are seen to be
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{owner}: cannot read the graph {str(graph)!r}: {error}. Pass a DOT file or DOT text."
-        ) from error
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{owner}: the graph {str(graph)!r} is not UTF-8 text: {error}.") from error
 
 
 def _bad(owner: str, got: object) -> InputError:

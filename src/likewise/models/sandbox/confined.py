@@ -10,16 +10,29 @@ import contextlib
 import ctypes
 import json
 import os
+import platform
 import signal
+import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-_NEW_NETWORK, _NEW_USER, _NO_NEW_PRIVILEGES = 0x40000000, 0x10000000, 38
+_NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
+
+
+# What libraries look at besides themselves: processors, memory, time zone, random numbers.
+_SYSTEM = (
+    "/usr", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/localtime", "/proc/cpuinfo", "/proc/meminfo",
+    "/proc/stat", "/proc/self", "/proc/sys/vm", "/sys/devices/system", "/sys/fs/cgroup", "/dev/urandom", "/dev/random",
+)  # fmt: skip
 
 
 def confine(limits: Mapping[str, Any]) -> list[str]:
-    """Limit this process for good."""
+    """Limit this process for good; return which limits the system holds it to.
+
+    Of these "paths" (the model's files and the libraries, nothing else), "calls" (no programs, processes, sockets) and
+    "privileges" only where the kernel of Linux has them.
+    """
     held = ["network"] if _leave_network() else []
     _be_killed_first()
     with contextlib.suppress(ImportError):  # no such limits on this system
@@ -34,7 +47,22 @@ def confine(limits: Mapping[str, Any]) -> list[str]:
         if _limit(resource, "RLIMIT_FSIZE", 0):
             held.append("files")
         _limit(resource, "RLIMIT_CORE", 0)
-    return held
+    libraries = [path for path in (*sys.path, sys.prefix, sys.base_prefix) if path]
+    paths = (*_SYSTEM, *libraries, *_mapped(), *limits.get("files", ()))
+    parts = {
+        "privileges": drop_privileges,
+        "paths": lambda: confine_paths(paths, [os.devnull]),
+        "calls": filter_calls,
+    }
+    return held + [name for name, hold in parts.items() if hold()]
+
+
+def _mapped() -> set[str]:
+    """Folders of the libraries that are loaded, wherever Python was installed."""
+    with contextlib.suppress(OSError), open("/proc/self/maps") as file:  # noqa: PTH123
+        found = {line.split(maxsplit=5)[-1].strip() for line in file if "/" in line}
+        return {os.path.dirname(path) for path in found if ".so" in path}  # noqa: PTH120
+    return set()
 
 
 def allow_seconds(seconds: float) -> None:
@@ -83,11 +111,124 @@ def _be_killed_first() -> None:
         file.write("1000")
 
 
+# What the kernel of Linux holds a process to for good; each function says whether it does.
+
+_NO_NEW_PRIVILEGES, _DROP_BOUND, _SECCOMP = 38, 24, 22
+# Files of any owner can still be read, where paths allow it: a model may belong to somebody else.
+_READ_ANY = 2
+
+
+def _library() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
+
+
+def drop_privileges() -> bool:
+    """Give up every capability, so that an administrator's process can undo none of its limits."""
+    system = _library()
+    if system is None or system.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        return False
+    for number in range(64):
+        if number != _READ_ANY:
+            system.prctl(_DROP_BOUND, number, 0, 0, 0)
+    header = struct.pack("Ii", 0x20080522, 0)
+    kept = 1 << _READ_ANY if os.geteuid() == 0 else 0
+    data = struct.pack("6I", kept, kept, 0, 0, 0, 0)
+    return bool(system.capset(header, data) == 0)
+
+
+# Landlock, which Linux has since 5.13; the syscalls have the same numbers everywhere.
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
+# Rights on files by version: up to making symbolic links, then moving, truncating, and asking devices.
+_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+
+
+def confine_paths(readable: Iterable[str], writable: Iterable[str] = ()) -> bool:
+    """Let this process open these files and folders and nothing else; run no program; connect to nothing."""
+    system = _library()
+    version = -1 if system is None else system.syscall(_CREATE, None, 0, 1)
+    if system is None or version < 1:
+        return False
+    files = (1 << _RIGHTS[min(version, 5)]) - 1
+    attributes = struct.pack("QQQ", files, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = system.syscall(_CREATE, attributes, size, 0)
+    if ruleset < 0:
+        return False
+    for paths, rights in ((readable, _READ_FILE), (writable, _READ_FILE | _WRITE_FILE)):
+        for path in paths:
+            try:
+                handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                continue
+            allowed = rights | (_READ_DIR if os.path.isdir(path) else 0)  # noqa: PTH112
+            system.syscall(_ADD, ruleset, 1, struct.pack("=Qi", allowed, handle), 0)
+            os.close(handle)
+    held = system.syscall(_RESTRICT, ruleset, 0) == 0
+    os.close(ruleset)
+    return bool(held)
+
+
+# A filter of system calls: what a model needs none of fails with "not permitted".
+
+# Programs, other processes, sockets, changes of files, and ways around the filter; by machine.
+_REFUSED = {
+    "x86_64": (
+        0xC000003E,
+        "59 322 57 58 101 310 311 41 53 62 424 434 76 82 264 316 83 258 84 87 263 86 265 88 266 90 91 268 452 92 93 260 165 "
+        "272 308 425 248 249 250 321 298 323",
+    ),
+    "aarch64": (
+        0xC00000B7,
+        "221 281 117 270 271 198 199 129 424 434 45 38 276 34 35 37 36 52 53 452 54 55 40 97 268 425 217 218 219 280 241 282",
+    ),
+}
+_CLONE, _CLONE3 = {"x86_64": 56, "aarch64": 220}, 435
+_THREAD = 0x10000
+_ALLOW, _REFUSE, _UNKNOWN, _KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
+
+
+def filter_calls() -> bool:
+    """Refuse system calls that run programs, start processes, open sockets or change what is in folders."""
+    system, machine = _library(), platform.machine()
+    if system is None or machine not in _REFUSED or sys.maxsize < 2**32:
+        return False
+    architecture, numbers = _REFUSED[machine]
+
+    def line(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+        return struct.pack("=HBBI", code, yes, no, value)
+
+    load, equal, any_bit, end = 0x20, 0x15, 0x45, 0x06
+    program = [line(load, 4), line(equal, architecture, 1, 0), line(end, _KILL), line(load, 0)]
+    # Another machine's numbers on the same one (x32).
+    program += [line(0x35, 0x40000000, 0, 1), line(end, _REFUSE)]
+    for number in map(int, numbers.split()):
+        program += [line(equal, number, 0, 1), line(end, _REFUSE)]
+    # A thread is a clone with that flag; without clone3 libraries use clone, whose flags can be read.
+    program += [line(equal, _CLONE3, 0, 1), line(end, _UNKNOWN)]
+    program += [
+        line(equal, _CLONE[machine], 0, 3),
+        line(load, 16),
+        line(any_bit, _THREAD, 1, 0),
+        line(end, _REFUSE),
+    ]
+    program.append(line(end, _ALLOW))
+    text = ctypes.create_string_buffer(b"".join(program))
+    filter_ = struct.pack("HxxxxxxP", len(program), ctypes.addressof(text))
+    system.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    return bool(system.prctl(_SECCOMP, 2, filter_, 0, 0) == 0)
+
+
 def main() -> None:
     """Confine this process, then answer questions until nobody asks any more."""
     # Ctrl-C is for whoever asks, who ends this process too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    held = confine(json.loads(sys.argv[1]))
+    limits = json.loads(sys.argv[1])
+    held = confine(limits)
+    if limits.get("probe"):
+        sys.stdout.write(json.dumps(held))
+        return
     questions, answers = os.dup(0), os.dup(1)
     # Libraries print; what they print must not get among the answers.
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -18,7 +18,7 @@ import numpy as np
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.text import option
-from likewise.models.containers import sidecar_path
+from likewise.models.containers import model_files, sidecar_path
 from likewise.models.layers import LayeredModel, Layers
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model
@@ -298,7 +298,13 @@ class SandboxedFile:
     def _started(self) -> Child:
         # Types that the user named may be anywhere that this process finds modules.
         paths = [path for path in sys.path if path] if self.trusted else []
-        child = Child(self.path.name, LABELS.get(self.container, self.container), self.limits, paths)
+        child = Child(
+            self.path.name,
+            LABELS.get(self.container, self.container),
+            self.limits,
+            paths,
+            [str(one) for one in model_files(self.path)],
+        )
         question = {
             "ask": "load",
             "path": str(self.path),
@@ -324,6 +330,10 @@ class SandboxedFile:
     def _alive(self) -> Child:
         if self._child.owner != os.getpid():
             # This is a fork: the process belongs to the one that was forked.
+            self._made.clear()
+            self._child = self._started()
+        elif self._child.killed:
+            # Somebody ended it, which says nothing about the file: the next question starts it again.
             self._made.clear()
             self._child = self._started()
         return self._child

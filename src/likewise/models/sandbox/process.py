@@ -34,24 +34,55 @@ def _trust() -> str:
 
 
 # Starts a process: what has its `kill` and `wait`, and the pipes to write questions to and to read answers from.
-Starter = Callable[[Limits, Sequence[str]], tuple[Any, BinaryIO, BinaryIO]]
+Starter = Callable[[Limits, Sequence[str], Sequence[str]], tuple[Any, BinaryIO, BinaryIO]]
 
 
-def start_process(limits: Limits, paths: Sequence[str] = ()) -> tuple[Any, BinaryIO, BinaryIO]:
+# Variables that libraries need: where they are, how they compute, in which language and zone. Keys and tokens stay here.
+_VARIABLES = (
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT",
+    "VIRTUAL_ENV",
+)
+_PREFIXES = ("LC_", "OMP_", "KMP_", "MKL_", "OPENBLAS_", "PYTHON", "LIKEWISE_")
+
+
+def start_process(
+    limits: Limits, paths: Sequence[str] = (), files: Sequence[str] = ()
+) -> tuple[Any, BinaryIO, BinaryIO]:
     """Start a confined process and return it with the pipes to write questions to and to read answers from."""
-    # -P: nothing in the current folder may pose as a library.
-    program = str(Path(__file__).with_name("confined.py"))
-    command = [sys.executable, "-P", program, json.dumps({"memory": limits.memory})]
-    package = str(Path(__file__).parents[3])
-    found = [package, *paths, *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Libraries must not start processes of their own there.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(found), "JOBLIB_MULTIPROCESSING": "0"}
+    command, environment = _program({"memory": limits.memory, "files": list(files)}, paths)
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
     assert process.stdin is not None
     assert process.stdout is not None
     return process, process.stdin, process.stdout  # type: ignore[return-value]
+
+
+def _program(limits: dict[str, Any], paths: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """The program of a confined process, and its environment."""
+    # -P: nothing in the current folder may pose as a library.
+    program = str(Path(__file__).with_name("confined.py"))
+    package = str(Path(__file__).parents[3])
+    found = [package, *paths, *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {
+        name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith(_PREFIXES)
+    }
+    # Libraries must not start processes of their own there.
+    environment |= {"PYTHONPATH": os.pathsep.join(found), "JOBLIB_MULTIPROCESSING": "0"}
+    return [sys.executable, "-P", program, json.dumps(limits)], environment
+
+
+def held_here() -> list[str]:
+    """Return which limits this system holds the process of a model file to."""
+    command, environment = _program({"memory": Limits().memory, "probe": True})
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return [str(word) for word in json.loads(done.stdout)] if done.returncode == 0 else []
 
 
 # Replaced where many files are tried and a process is forked instead of started.
@@ -61,14 +92,16 @@ starter: list[Starter] = [start_process]
 class Child:
     """A process that runs one model file."""
 
-    def __init__(self, name: str, label: str, limits: Limits, paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, label: str, limits: Limits, paths: Sequence[str] = (), files: Sequence[str] = ()
+    ) -> None:
         self.name, self.label, self.limits = name, label, limits
-        self.handle, self._questions, self._answers = starter[0](limits, paths)
+        self.handle, self._questions, self._answers = starter[0](limits, paths, files)
         for pipe in (self._questions, self._answers):
             _widen(pipe)
         self._lock = threading.Lock()
         self.over: str | None = None
-        self.exhausted = False
+        self.exhausted = self.killed = False
         self.owner = os.getpid()
         self._end = weakref.finalize(self, _end, self.handle, self._questions, self._answers, self.owner)
 
@@ -134,8 +167,10 @@ class Child:
             self.over = (
                 f"{self.name} is a damaged {self.label} model: {error}. Save the model again. {_trust()}."
             )
-        elif code is not None and _signal(code) == "SIGKILL":
+        elif code is not None and _signal(code) == "SIGKILL" and self.exhausted:
             self.over = self._too_much()
+        elif code is not None and _signal(code) in ("SIGKILL", "SIGTERM"):
+            self.over, self.killed = self._was_killed(), True
         else:
             how = "" if code is None else f" ({_signal(code)})"
             self.over = (
@@ -143,6 +178,12 @@ class Child:
                 f"Save the model again. {_trust()}."
             )
         return self.over
+
+    def _was_killed(self) -> str:
+        return (
+            f"{self.name}: the process that runs it was killed, by somebody or because the system has no memory left. "
+            f"It may have {self.limits.gigabytes:g} GB ({MEMORY}). Ask again."
+        )
 
     def _too_much(self) -> str:
         return (

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from likewise.report.evidence.checks import junit_xml as junit_xml, sarif_log as sarif_log
     from likewise.report.evidence.folder import (
         Evidence as Evidence,
+        check_files as check_files,
         compare_figures as compare_figures,
         csv_tables as csv_tables,
+        evidence_files as evidence_files,
         figures_of as figures_of,
         read_evidence as read_evidence,
         write_evidence as write_evidence,

@@ -14,7 +14,20 @@ import pandas as pd
 
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import FormatError, InputError
-from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, atomic_folder, check_form, is_scalar
+from likewise.core.files import (
+    LARGEST_RESULT,
+    Fields,
+    ListOf,
+    MapOf,
+    Maybe,
+    OneOf,
+    atomic_folder,
+    check_form,
+    check_seal,
+    is_scalar,
+    read_file,
+    sealed,
+)
 from likewise.core.frames import csv_text
 from likewise.core.plain import plain, to_json
 from likewise.core.text import option, printable
@@ -46,6 +59,7 @@ _FORM = Fields(
         "figures": MapOf(object),
         "impact": ListOf(object, most=10_000),
         "files": MapOf(str),
+        "sha256": str,
     }
 )
 
@@ -97,7 +111,7 @@ class Evidence:
             "impact": list(self.impact),
             "files": dict(self.files),
         }
-        return to_json(document)
+        return to_json(sealed(document))
 
 
 def read_evidence(path: str | Path) -> Evidence:
@@ -133,16 +147,15 @@ def read_evidence(path: str | Path) -> Evidence:
     """
     file = Path(path)
     file = file / EVIDENCE if file.is_dir() else file
-    if not file.is_file():
-        raise InputError(f"There is no file {str(file)!r}. `likewise audit -o DIR/` writes DIR/{EVIDENCE}.")
-    if file.stat().st_size > _MOST_BYTES:
-        raise FormatError(f"{file.name}: more than {_MOST_BYTES:,} bytes are not the evidence of one audit.")
+    data = read_file(file, remedy=f"`likewise audit -o DIR/` writes DIR/{EVIDENCE}.", largest=_MOST_BYTES)
     try:
-        document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        document = json.loads(data, parse_constant=_no_constant)
         check_form(document, _FORM, "the evidence")
         for name, value in document["figures"].items():
             if not is_scalar(value) or (isinstance(value, float) and not math.isfinite(value)):
                 raise FormatError(f"figure {name!r} must be a number, a word or null")
+        if data != to_json(check_seal(document)).encode():
+            raise FormatError("it was changed after it was written")
     except FormatError as error:
         raise FormatError(f"{file.name} is not evidence that this version can read: {error}.") from error
     except (ValueError, RecursionError) as error:
@@ -157,6 +170,19 @@ def read_evidence(path: str | Path) -> Evidence:
         document["impact"],
         document["files"],
     )
+
+
+def check_files(folder: Path, recorded: Evidence) -> None:
+    """Raise unless a folder holds the recorded files with the recorded bytes, and nothing else."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+    added = sorted(found.keys() - recorded.files.keys() - {EVIDENCE})
+    absent = sorted(recorded.files.keys() - found.keys())
+    if added or absent:
+        what = f"{added[0]!r}, which the audit did not write" if added else f"no {absent[0]!r} any more"
+        raise FormatError(f"The folder of the evidence holds {what}.")
+    for name, digest in recorded.files.items():
+        if hashlib.sha256(read_file(found[name], largest=LARGEST_RESULT)).hexdigest() != digest:
+            raise FormatError(f"{name!r} in the folder of the evidence was changed after it was written.")
 
 
 def figures_of(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) -> dict[str, Any]:
@@ -294,7 +320,6 @@ def write_evidence(
     check_folder(target, overwrite=overwrite)
     document = audit_document(result, name=name, evaluation=evaluation, labels=labels, provenance=provenance)
     files = evidence_files(result, document, impact, impact_notes)
-    files = {file: printable(text, keep="\n\t") for file, text in files.items()}
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     evidence = Evidence(
         figures_of(document, impact),
@@ -330,7 +355,8 @@ def evidence_files(
         about = f"Measured on the {people:,} people audited: {document['name'] or 'the model'}."
         files["impact_ratios.md"] = impact_page(impact, about=about, notes=impact_notes)
     tables = csv_tables(result, document, impact)
-    return files | {f"tables/{file}": text for file, text in tables.items()}
+    files |= {f"tables/{file}": text for file, text in tables.items()}
+    return {file: printable(text, keep="\n\t") for file, text in files.items()}
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:

@@ -1,0 +1,131 @@
+"""Tables that crash parsers, fill memory or never end are refused in a sentence, and so is every path that is not a file."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from likewise.cli.app import main
+from likewise.core.errors import InputError
+from likewise.data.opening import MemoryFile
+from likewise.data.table_files import read_table
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+from mutated_tables import crafted, sound_files
+
+
+def ends(*words: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    return int(ended.value.code or 0)
+
+
+def test_sound_tables_are_read_as_before():
+    whole = {name: read_table(MemoryFile(name, data)).frame for name, data in sound_files().items()}
+    expected = whole["people.csv"]
+    for name, frame in whole.items():
+        pd.testing.assert_frame_equal(frame, expected, check_dtype=False, obj=name)
+
+
+def test_words_of_parquet_files_keep_their_types():
+    words = ["x", None, "y"] * 20
+    frame = pd.DataFrame({"a": words, "b": pd.Categorical(words), "c": [b"1"] * 60})
+    out = io.BytesIO()
+    frame.to_parquet(out)
+    read = read_table(MemoryFile("a.parquet", out.getvalue())).frame
+    pd.testing.assert_frame_equal(read, frame)
+
+
+QUICK = ("list-20000", "record-20000", "offsets", "codes", "digits", "surrogate", "escape", "list-10")
+
+
+def test_crafted_tables_end_in_a_sentence(tmp_path, capsys):
+    """A 40 KB file of 20,000 nested lists was a segmentation fault, a mapped Arrow file SIGBUS."""
+    for name, make in crafted().items():
+        if name.startswith(QUICK) and "00000" not in name:
+            (tmp_path / name).write_bytes(make())
+            assert ends("inspect", tmp_path / name, "--no-file") in (0, 2), name
+            assert "unforeseen" not in capsys.readouterr().err, name
+
+
+@pytest.mark.parametrize(
+    "name", ["repeated.parquet", "fixed.parquet", "nulls.arrow", "short.csv", "keys.jsonl"]
+)
+def test_few_bytes_do_not_become_many(name):
+    with pytest.raises(InputError, match="in memory"):
+        read_table(MemoryFile(name, crafted()[name](), largest=2**28))
+
+
+@pytest.mark.parametrize("name", ["offsets.arrow", "codes.arrow"])
+def test_numbers_that_lead_outside_of_a_buffer_are_refused(name):
+    with pytest.raises(InputError, match="no readable Arrow table"):
+        read_table(MemoryFile(name, crafted()[name]()))
+
+
+@pytest.fixture
+def odd_paths(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 20_000 + "]" * 20_000)
+    (tmp_path / "people.csv").write_bytes(sound_files()["people.csv"])
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "folder", "absent", "deep.toml"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inspect", "{}"],
+        ["inspect", "people.csv", "--columns", "{}"],
+        ["inspect", "people.csv", "--config", "{}"],
+        ["replay", "{}"],
+        ["audit", "{}", "people.csv", "--target", "paid", "--sensitive", "sex"],
+        ["train", "people.csv", "--target", "paid", "--metric", "{}", "-o", "m.safetensors"],
+        ["reproduce", "sentiment", "--quick", "--names", "{}"],
+        ["reproduce", "sentiment", "--quick", "--vectors", "{}"],
+        ["audit-texts", "people.csv", "--cache", "{}", "--scorer", "math:sqrt"],
+    ],
+    ids=lambda words: " ".join(words[:1] + [word for word in words if word.startswith("--")][-1:]),
+)
+def test_every_option_that_takes_a_path_takes_files_only(words, kind, odd_paths, monkeypatch, capsys):
+    monkeypatch.chdir(odd_paths)
+    assert ends(*(word.format(kind) for word in words)) == 2
+    assert "unforeseen" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "folder", "absent"])
+def test_rules_and_graphs_are_files(kind, odd_paths):
+    from likewise.counterfactuals.causal.graphs import read_graph
+    from likewise.counterfactuals.rules import read_rules
+
+    with pytest.raises(InputError):
+        read_graph(odd_paths / kind, ["a"], owner="graph")
+    with pytest.raises(InputError):
+        read_rules(odd_paths / kind, owner="rules")
+
+
+def test_a_cache_of_replies_leaves_other_files_alone(tmp_path):
+    from likewise.text.replies import ReplyCache
+
+    other = tmp_path / "notes.txt"
+    other.write_text("mine")
+    other.chmod(0o644)
+    with pytest.raises(InputError, match="not a file of replies"):
+        ReplyCache(other)
+    assert (other.read_text(), other.stat().st_mode & 0o777) == ("mine", 0o644)
+    kept = tmp_path / "replies.db"
+    with ReplyCache(kept) as cache:
+        cache.put("judge", "1", "text", 0, 0.5)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    data = bytearray(kept.read_bytes())
+    data[100:] = b"\xff" * (len(data) - 100)
+    kept.write_bytes(data)
+    with pytest.raises(InputError, match="not a file of replies"), ReplyCache(kept) as cache:
+        cache.get("judge", "1", "text", 0)
