@@ -292,7 +292,7 @@ def test_what_the_model_raises_there_is_raised_here(fuzz, sound, tmp_path):
 
 
 CONFINED = """
-import importlib.util, json, socket, sys
+import importlib.util, json, os, socket, sys
 spec = importlib.util.spec_from_file_location("confined", sys.argv[1])
 confined = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(confined)
@@ -308,6 +308,31 @@ try:
         file.write(b"written")
 except OSError:
     pass
+def refused(act):
+    try:
+        act()
+    except OSError:
+        return True
+    return False
+done["paths"] = {
+    "read": refused(lambda: open(sys.argv[3]).read()),
+    "list": refused(lambda: os.listdir(os.path.dirname(sys.argv[3]))),
+    "truncate": refused(lambda: os.truncate(sys.argv[3], 0)),
+    "rename": refused(lambda: os.rename(sys.argv[3], sys.argv[3] + "2")),
+    "remove": refused(lambda: os.remove(sys.argv[3])),
+}
+done["calls"] = {
+    "run": refused(lambda: os.execv("/bin/true", ["true"])),
+    "fork": refused(lambda: os._exit(0) if os.fork() == 0 else None),
+    "socket": refused(lambda: socket.socket(socket.AF_UNIX)),
+    "signal": refused(lambda: os.kill(os.getppid(), 0)),
+}
+done["privileges"] = {"namespace": refused(lambda: os.setns(os.open("/proc/self/ns/net", os.O_RDONLY), 0) if hasattr(os, "setns") else os.chroot("/"))}
+import threading
+answers = []
+thread = threading.Thread(target=answers.append, args=(1,))
+thread.start(); thread.join()
+done["threads"] = len(answers)
 try:
     socket.create_connection(listening.getsockname(), timeout=5).close()
     done["network"] = True
@@ -318,13 +343,27 @@ print(json.dumps(done))
 
 
 def test_limits_hold(tmp_path):
-    words = [sys.executable, "-c", CONFINED, confined.__file__, str(tmp_path / "file")]
+    (tmp_path / "mine").write_text("secret")
+    words = [
+        sys.executable,
+        "-c",
+        CONFINED,
+        confined.__file__,
+        str(tmp_path / "file"),
+        str(tmp_path / "mine"),
+    ]
     done = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
     assert not done["heavy"]
     if "memory" in done["held"]:
         assert done["memory"] == 0
-    if "files" in done["held"]:
+    if "files" in done["held"] and (tmp_path / "file").exists():
         assert not (tmp_path / "file").read_bytes()
+    for name in ("paths", "calls", "privileges"):
+        if name in done["held"]:
+            assert all(done[name].values()), done[name]
+    if "paths" in done["held"]:
+        assert (tmp_path / "mine").read_text() == "secret"
+    assert done["threads"] == 1
     if "network" in done["held"]:
         assert not done["network"]
 
@@ -502,3 +541,23 @@ def test_broken_files_are_a_sentence_or_an_audit(fuzz, sound, tmp_path, monkeypa
         assert word == "audited" if number < 0 else word in ("audited", "refused"), (number, kind, done)
         found.append(word)
     assert found.count("refused") > IN_THE_TESTS / 2
+
+
+def test_variables_stay_here(monkeypatch):
+    """Keys and tokens of the environment were there for the model's process to read."""
+    monkeypatch.setenv("SECRET_TOKEN", "x")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    _, environment = process._program({})
+    assert "SECRET_TOKEN" not in environment
+    assert environment["OMP_NUM_THREADS"] == "1"
+    assert "paths" in process.held_here() or not sys.platform.startswith("linux")
+
+
+def test_a_process_that_somebody_killed_is_started_again(fuzz, sound, tmp_path):
+    model = load_model(written(sound["xgboost json"], tmp_path))
+    rows = table(fuzz)
+    before = model.predict_proba(rows)
+    for _ in range(2):
+        model.file._child.handle.kill()
+        model.file._child.handle.wait(5.0)
+        np.testing.assert_array_equal(model.predict_proba(rows), before)

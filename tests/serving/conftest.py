@@ -13,6 +13,7 @@ from likewise.serving import Application, FrameAuditor, Limits, Secrets
 
 PORT = 8123
 TOKEN = "a-token-that-only-the-link-knows"
+SECRETS = Secrets(TOKEN, PORT)
 
 
 def people(n: int = 60) -> tuple[pd.DataFrame, np.ndarray]:
@@ -65,7 +66,15 @@ class Client:
         self.app, self.loop, self.read = app, loop, 0
 
     def ask(
-        self, method, path, *, body=(b"",), token=TOKEN, cookie=TOKEN, host=f"127.0.0.1:{PORT}", **headers
+        self,
+        method,
+        path,
+        *,
+        body=(b"",),
+        token=SECRETS.asking,
+        cookie=SECRETS.session,
+        host=f"127.0.0.1:{PORT}",
+        **headers,
     ):
         """Return status, headers and body; `None` leaves a header out, `_` in names stands for `-`."""
         path, _, query = path.partition("?")
@@ -100,7 +109,7 @@ class Client:
 
     def rest(self):
         """Let as much time go by as fills the buckets."""
-        for bucket in (self.app._app._own, self.app._app._strangers):
+        for bucket in (self.app.gate._own, self.app.gate._strangers):
             bucket._left = bucket._size
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import re
 import signal
@@ -13,7 +14,7 @@ import threading
 import pytest
 
 from likewise.core.errors import InputError
-from likewise.serving import Application
+from likewise.serving import Application, Secrets
 from likewise.serving.server import RunningServer
 
 
@@ -26,7 +27,7 @@ def server(audited, auditor):
 def ask(server, method, path, body=None, **headers):
     link = http.client.HTTPConnection("127.0.0.1", server.secrets.port, timeout=30)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    link.request(method, path, body, {"X-Likewise-Token": server.secrets.token, **named})
+    link.request(method, path, body, {"X-Likewise-Token": server.secrets.asking, **named})
     answer = link.getresponse()
     try:
         return answer.status, answer.read()
@@ -68,7 +69,7 @@ def test_a_hundred_megabytes_are_refused_on_the_wire(server, chunked):
         size = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {100 * 2**20}"
         head = (
             f"POST /api/audits/0/score HTTP/1.1\r\nHost: 127.0.0.1:{server.secrets.port}\r\n"
-            f"X-Likewise-Token: {server.secrets.token}\r\nContent-Type: application/json\r\n{size}\r\n\r\n"
+            f"X-Likewise-Token: {server.secrets.asking}\r\nContent-Type: application/json\r\n{size}\r\n\r\n"
         )
         link.sendall(head.encode())
         heard = []
@@ -146,7 +147,7 @@ def test_the_command_serves_and_ctrl_c_ends_it(tmp_path):
         line = started.stdout.readline()
         port, token = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", line).groups()
         link = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
-        link.request("GET", "/", headers={"Cookie": f"likewise_{port}={token}"})
+        link.request("GET", "/", headers={"Cookie": f"likewise_{port}={Secrets(token, int(port)).session}"})
         page = link.getresponse().read()
         link.close()
         assert b"explore-data" in page
@@ -157,3 +158,64 @@ def test_the_command_serves_and_ctrl_c_ends_it(tmp_path):
         started.communicate()
     assert (started.returncode, errors) == (0, "")
     assert sorted(tmp_path.iterdir()) == before  # nothing was written
+
+
+def test_idle_connections_of_others_do_not_shut_the_user_out(server):
+    """64 of them did: they were never closed, and counted against everybody."""
+    idle = [socket.create_connection(("127.0.0.1", server.secrets.port)) for _ in range(150)]
+    try:
+        assert all(is_alive(server) for _ in range(5))
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_a_connection_that_shows_no_secret_is_closed(audited, monkeypatch):
+    monkeypatch.setattr("likewise.serving.server._HEADER_SECONDS", 0.3)
+    with RunningServer(lambda secrets: Application(secrets, name="box", audited=audited)) as running:
+        slow = socket.create_connection(("127.0.0.1", running.secrets.port), timeout=20)
+        slow.send(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        with contextlib.suppress(ConnectionResetError):
+            assert slow.recv(100) == b""  # in the middle of its header, without an answer
+        slow.close()
+        assert is_alive(running)
+
+
+@pytest.mark.parametrize(
+    "path", ["/audits/" + "9" * 5_000, "/audits/-1", "/audits/%00", "/audits/²", "/audits/1e3"]
+)
+def test_odd_addresses_are_not_found(server, path):
+    status, said = ask(
+        server, "GET", path.replace("²", "%C2%B2"), Cookie=f"{server.secrets.cookie}={server.secrets.session}"
+    )
+    assert (status, b"not here" in said) == (404, True)
+
+
+def test_cookie_link_and_header_have_a_secret_each(server):
+    known = server.secrets
+    assert len({known.token, known.session, known.asking}) == 3
+    for wrong in (known.token, known.session):
+        status, _ = ask(server, "POST", "/api/audits/0/score", b"{}", X_Likewise_Token=wrong)
+        assert status == 403
+    for wrong in (known.token, known.asking):
+        assert ask(server, "GET", "/", Cookie=f"{known.cookie}={wrong}")[0] == 403
+
+
+def test_one_upload_is_read_at_a_time(audited, auditor):
+    def make(secrets):
+        return Application(secrets, name="box", audited=audited, auditor=auditor)
+
+    with RunningServer(make) as running:
+        head = (
+            f"POST /api/tables HTTP/1.1\r\nHost: 127.0.0.1:{running.secrets.port}\r\n"
+            f"X-Likewise-Token: {running.secrets.asking}\r\nContent-Length: 1000\r\n\r\nabc"
+        )
+        first = socket.create_connection(("127.0.0.1", running.secrets.port), timeout=20)
+        first.send(head.encode())
+        until = 200
+        while not running.application._uploading and until:
+            until -= 1
+            threading.Event().wait(0.02)
+        status, said = ask(running, "POST", "/api/tables", b"a,b\n1,2\n")
+        assert (status, b"Another table is being sent" in said) == (409, True)
+        first.close()

@@ -371,18 +371,19 @@ def save_described(
     owned: dict[str, Any]
     if framework == "pt":
         import torch
-        from safetensors.torch import save_file as save
+        from safetensors.torch import save
 
         tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
         owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     else:
-        from safetensors.numpy import save_file as save
+        from safetensors.numpy import save
 
         owned = {name: np.array(to_numpy(array), order="C") for name, array in arrays.items()}
     text = json.dumps({"kind": kind, "schema": SCHEMA, **description})
     with atomic_path(path) as temporary:
         # One key only: safetensors writes several in any order, and equal objects should be equal files.
-        save(owned, temporary, metadata={_KEY: text})
+        # Written here, so that a full disk is an error of the system like any other.
+        temporary.write_bytes(save(owned, metadata={_KEY: text}))
 
 
 def load_described(

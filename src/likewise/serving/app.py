@@ -40,17 +40,16 @@ async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
     said = request.headers.get("content-length", "0")
     if said.isdigit() and len(said) < 20 and int(said) > most:
         raise _too_large(most)
-    parts, size = [], 0
+    body = bytearray()
     try:
         async with asyncio.timeout(seconds):
             async for part in request.stream():
-                size += len(part)
-                if size > most:
+                if len(body) + len(part) > most:
                     raise _too_large(most)
-                parts.append(part)
+                body += part
     except TimeoutError as error:
         raise InputError(f"The request did not arrive within {seconds:g} s. Try again.") from error
-    return b"".join(parts)
+    return bytes(body)
 
 
 async def read_json(request: Request, *, most: int, depth: int, seconds: float) -> dict[str, Any]:
@@ -209,7 +208,7 @@ class Application:
         self._language = check_language(language, owner="serve")
         keep = partial(
             kept_page,
-            token=secrets.token,
+            token=secrets.asking,
             limits=self.limits,
             tables=auditor is not None,
             language=language,
@@ -219,11 +218,12 @@ class Application:
             self.jobs.show(audited)
         self._model = SerialWorker("likewise model", self.limits.waiting)
         self._reader = SerialWorker("likewise tables", 1)
-        self._app = Gate(self._routes(), secrets, self.limits)
+        self._uploading = False
+        self.gate = Gate(self._routes(), secrets, self.limits)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
-        await self._app(scope, receive, send)
+        await self.gate(scope, receive, send)
 
     def close(self) -> None:
         """End an audit that runs, as soon as it gives a sign of life."""
@@ -237,9 +237,9 @@ class Application:
         return starlette.Starlette(
             routes=[
                 route("/", self._home, methods=["GET"]),
-                route("/audits/{number:int}", self._audit, methods=["GET"]),
+                route("/audits/{number}", self._audit, methods=["GET"]),
                 route("/tables", self._tables, methods=["GET"]),
-                route("/api/audits/{number:int}/score", _spoken(self._score), methods=["POST"]),
+                route("/api/audits/{number}/score", _spoken(self._score), methods=["POST"]),
                 route("/api/tables", _spoken(self._upload), methods=["POST"]),
                 route("/api/jobs", _spoken(self._start), methods=["POST"]),
                 route("/api/jobs/current", _spoken(self._watch), methods=["GET"]),
@@ -255,14 +255,14 @@ class Application:
         return await self._tables(request)
 
     async def _audit(self, request: Request) -> Response:
-        kept = self.jobs.results.get(request.path_params["number"])
+        kept = self.jobs.results.get(_number(request.path_params["number"]))
         return _missing("This audit is not here any more.") if kept is None else _html(kept.page)
 
     async def _tables(self, request: Request) -> Response:
         if self.jobs.auditor is None:
             return _missing("This server takes no tables.")
         page = tables_page(
-            token=self._secrets.token,
+            token=self._secrets.asking,
             limits=self.limits,
             model=self._name,
             home=0 in self.jobs.results,
@@ -275,7 +275,7 @@ class Application:
     # ---- questions -------------------------------------------------------------------------------------
 
     async def _score(self, request: Request) -> dict[str, Any]:
-        kept = self.jobs.results.get(request.path_params["number"])
+        kept = self.jobs.results.get(_number(request.path_params["number"]))
         if kept is None:
             raise InputError("This audit is not here any more. Open its page again.")
         said = await self._json(request)
@@ -285,6 +285,16 @@ class Application:
     async def _upload(self, request: Request) -> dict[str, Any]:
         if self.jobs.auditor is None:
             raise InputError("This server takes no tables.")
+        # One at a time, so that all uploads together take no more memory than one may.
+        if self._uploading:
+            raise BusyError("Another table is being sent. Wait for it, and choose the file again.")
+        self._uploading = True
+        try:
+            return await self._taken(request)
+        finally:
+            self._uploading = False
+
+    async def _taken(self, request: Request) -> dict[str, Any]:
         most = self.limits.upload_bytes
         data = await read_body(request, most=most, seconds=self.limits.seconds)
         name = urllib.parse.unquote(request.headers.get("x-file-name", ""), errors="replace")
@@ -306,6 +316,11 @@ class Application:
     async def _json(self, request: Request) -> dict[str, Any]:
         limits = self.limits
         return await read_json(request, most=limits.body_bytes, depth=limits.depth, seconds=limits.seconds)
+
+
+def _number(text: str) -> int:
+    """The number of an audit in an address; of anything else one that no audit has."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 def _question(said: Mapping[str, Any]) -> Question:

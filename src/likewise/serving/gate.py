@@ -1,8 +1,9 @@
 """Who may come in: our own pages in the user's own browser, with the token of the link, and not too often.
 
 Three kinds of requests pass. The link with its token, which gives the browser a cookie and leads on. Pages, which
-show that cookie. And questions (everything under ``/api/``), which carry the token in a header that a foreign page
-cannot send: the cookie alone asks nothing, because browsers show it to every port of this machine.
+show that cookie. And questions (everything under ``/api/``), which carry a word of the page in a header that a foreign
+page cannot send. Link, cookie and header have a secret each, of which none gives away another: browsers show the cookie to
+every port of this machine.
 """
 
 from __future__ import annotations
@@ -107,9 +108,27 @@ class Secrets:
         """What the user opens."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
+    @property
+    def session(self) -> str:
+        """What the cookie holds."""
+        return self._derived("cookie")
+
+    @property
+    def asking(self) -> str:
+        """What a page sends with its questions."""
+        return self._derived("questions")
+
+    def _derived(self, what: str) -> str:
+        return hmac.new(self.token.encode(), what.encode(), "sha256").hexdigest()
+
     def is_token(self, said: str) -> bool:
-        """Whether somebody knows the token, in a time that does not tell how much of it."""
-        return hmac.compare_digest(said.encode("utf-8", "replace"), self.token.encode())
+        """Whether somebody knows the token of the link."""
+        return same_secret(said, self.token)
+
+
+def same_secret(said: str, known: str) -> bool:
+    """Whether somebody knows a secret, in a time that does not tell how much of it."""
+    return hmac.compare_digest(said.encode("utf-8", "replace"), known.encode())
 
 
 @dataclass(frozen=True)
@@ -125,6 +144,8 @@ class Gate:
 
     def __init__(self, app: App, secrets: Secrets, limits: Limits) -> None:
         self._app, self._secrets = app, secrets
+        # Told of the address of a connection that has shown a secret.
+        self.on_known: Callable[[Any], object] = lambda client: None
         self._own = TokenBucket(limits.per_second, limits.burst)
         self._strangers = TokenBucket(*_STRANGERS)
 
@@ -146,12 +167,14 @@ class Gate:
             refused = Refusal(429, "Too many requests at once. Wait a moment and try again.")
         elif refused is not None and not self._strangers.take():
             refused = Refusal(429, "Too many requests that were refused.")
+        if refused is None:
+            self.on_known(scope.get("client"))
         answer = self._app
         if refused is not None:
             answer = _refusing(request, refused)
         elif landed:
             answer = landing = HTMLResponse(_LANDING)
-            landing.set_cookie(self._secrets.cookie, self._secrets.token, httponly=True, samesite="strict")
+            landing.set_cookie(self._secrets.cookie, self._secrets.session, httponly=True, samesite="strict")
         await answer(scope, receive, _with_headers(send))
 
 
@@ -168,8 +191,8 @@ def find_refusal(request: Request, secrets: Secrets, *, landed: bool) -> Refusal
     if any(site.lower() not in ("same-origin", "none") for site in said.getlist("sec-fetch-site")):
         return Refusal(403, f"A page of somebody else's asked. Nothing was done. {_AGAIN}")
     asks = request.scope["path"].startswith(API)
-    token = said.get(TOKEN_HEADER) if asks else request.cookies.get(secrets.cookie)
-    known = token is not None and secrets.is_token(token)
+    shown = said.get(TOKEN_HEADER) if asks else request.cookies.get(secrets.cookie)
+    known = shown is not None and same_secret(shown, secrets.asking if asks else secrets.session)
     return None if known else Refusal(403, f"The token of the link is missing or wrong. {_AGAIN}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -28,6 +29,8 @@ _HOST = "127.0.0.1"
 # Connections at once. A browser opens six.
 _CONNECTIONS = 64
 _HEADER_BYTES = 32_768
+# For a connection to show a secret; then it is one of the user's.
+_HEADER_SECONDS = 10.0
 _WAIT = 10.0
 
 
@@ -50,10 +53,12 @@ def open_socket(port: int) -> socket.socket:
 
 def _server(application: Application) -> Any:
     uvicorn = require("uvicorn", extra="serve", why="Serving a model")
+    doorway = Doorway(_CONNECTIONS, _HEADER_SECONDS)
+    application.gate.on_known = doorway.on_known
     config = uvicorn.Config(
         application,
         loop="asyncio",
-        http="h11",
+        http=doorway.protocol(),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -61,12 +66,56 @@ def _server(application: Application) -> Any:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=20,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=_HEADER_BYTES,
     )
     return uvicorn.Server(config)
+
+
+class Doorway:
+    """Connections that have shown no secret: so many, for so long. The oldest goes first, so nobody can shut the user out."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self._strangers: dict[Any, tuple[Any, Any]] = {}
+
+    def on_known(self, client: Any) -> None:
+        """A connection from this address has shown a secret."""
+        _, timer = self._strangers.pop(client, (None, None))
+        if timer is not None:
+            timer.cancel()
+
+    def enter(self, client: Any, transport: Any) -> None:
+        """A connection was made."""
+        timer = asyncio.get_running_loop().call_later(self._seconds, self._close, client)
+        self._strangers[client] = transport, timer
+        if len(self._strangers) > self._most:
+            self._close(next(iter(self._strangers)))
+
+    def _close(self, client: Any) -> None:
+        transport, timer = self._strangers.pop(client, (None, None))
+        if transport is not None:
+            timer.cancel()
+            transport.abort()
+
+    def protocol(self) -> Any:
+        """Return uvicorn's protocol, which tells of its connections."""
+        base: Any = require(
+            "uvicorn.protocols.http.h11_impl", extra="serve", why="Serving a model"
+        ).H11Protocol
+        doorway = self
+
+        class Watched(base):  # type: ignore[misc]
+            def connection_made(self, transport: Any) -> None:
+                super().connection_made(transport)
+                doorway.enter(self.client, transport)
+
+            def connection_lost(self, error: Exception | None) -> None:
+                doorway.on_known(self.client)
+                super().connection_lost(error)
+
+        return Watched
 
 
 class RunningServer:

@@ -267,10 +267,17 @@ class SandboxedFile:
     def _about_rows(
         self, ask: str, choices: Mapping[str, Any], rows: Any, start: int, most: int
     ) -> tuple[dict[str, Any], list[Array]]:
-        facts = self.facts(choices)
         text, arrays = pack_rows(rows)
-        question = {"ask": ask, "number": facts.number, "start": start, "rows": text}
-        return self._ask(self._alive(), question, arrays, most=most)
+        for again in (True, False):
+            number = self.facts(choices).number
+            question = {"ask": ask, "number": number, "start": start, "rows": text}
+            try:
+                return self._ask(self._alive(), question, arrays, most=most)
+            except ModelError:
+                # Somebody killed the process, which says nothing about the file.
+                if not (again and self._child.killed):
+                    raise
+        raise AssertionError("the second time raises")
 
     def _read(self, child: Child, question: dict[str, Any], unpack: Callable[..., Any]) -> Any:
         said, arrays = self._ask(child, question, most=_ROOM + _SPREAD * self._size)
