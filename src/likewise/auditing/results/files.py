@@ -21,7 +21,7 @@ from likewise.auditing.inference.sanity import Finding
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.files import LARGEST_RESULT, OneOf, check_form, check_seal, read_file
 from likewise.core.messages import Message
-from likewise.core.plain import plain_cell
+from likewise.core.plain import plain_cell, to_json
 from likewise.data.table_limits import read_parquet, room_for
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def load_result(path: Path) -> AuditResult:
     from likewise.auditing.results.audit_result import AuditResult
 
     try:
-        document = check_seal(json.loads(read_file(path, owner="AuditResult.load", largest=LARGEST_RESULT)))
+        data = read_file(path, owner="AuditResult.load", largest=LARGEST_RESULT)
+        document = json.loads(data)
         kind, version = document["kind"], document["schema_version"]
         if kind != KIND:
             raise FormatError(f"AuditResult.load: {path} is of kind {kind!r}, not an audit.")
@@ -67,6 +68,8 @@ def load_result(path: Path) -> AuditResult:
             raise FormatError(
                 f"AuditResult.load: {path} holds what a page shows, not the whole result. Write it with AuditResult.save."
             )
+        if data != to_json(check_seal(document)).encode():
+            raise FormatError("it was changed after it was written")
         values = _restored(document["result"])
         found: AuditResult = _built(AuditResult, values)
         if values["worst_case"] is not None and values["worst_case"]["pure_map"] is None:

@@ -1,0 +1,248 @@
+"""How commands end: Ctrl-C at any moment, a full disk, hostile names on terminals of every encoding, files that are opened.
+
+    OMP_NUM_THREADS=1 python tests/fuzz/fuzz_ends.py [--signals 200] [--seed 0] [--skip disk]
+
+Every command is a process of its own. After Ctrl-C: exit code 130, nothing that looks like a verdict, outputs whole or
+absent, no temporary file left. On a full disk (a tmpfs, which needs an administrator on Linux) and with names full of
+escape sequences on a pseudo-terminal: a sentence, printable. With strace: the process of a model file opens nothing outside
+of the allowed folders. Exits with 1 if anything else is seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+LIKEWISE = [sys.executable, "-m", "likewise"]
+NAME = "s\x1b[2J\u202eex"
+# What rich writes itself on a terminal: colours, cursor, lines.
+_OWN = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
+
+
+def run(words: list[str], folder: Path, **choices: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LIKEWISE, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300, **choices
+    )
+
+
+def prepared(folder: Path) -> dict[str, list[str]]:
+    """Make a table, a model and evidence; return a command for each verb that can be interrupted."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"skill": rng.normal(size=400), "age": rng.integers(18, 80, 400)})
+    people["sex"] = rng.choice(["F", "M"], 400)
+    people["paid"] = np.where(people["skill"] + (people["sex"] == "M") > 0.5, "yes", "no")
+    people.to_csv(folder / "people.csv", index=False)
+    told = ["--target", "paid", "--sensitive", "sex"]
+    model = ["model.safetensors", "people.csv"]
+    for words in (
+        ["train", "people.csv", *told, "-o", model[0], "-q"],
+        ["audit", *model, *told, "-o", "evidence/", "-q"],
+    ):
+        done = run(words, folder)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(done.stderr)
+    return {
+        "inspect": ["inspect", "people.csv", "-o", "out/columns.toml"],
+        "train": ["train", "people.csv", *told, "-o", "out/m.safetensors"],
+        "learn-metric": ["learn-metric", "people.csv", *told, "-o", "out/metric.safetensors"],
+        "audit": ["audit", *model, *told, "-o", "out/evidence/", "-o", "out/a.html", "-o", "out/a.json"],
+        "verify": ["verify", *model, "--sensitive", "sex", "-o", "out/v.csv", "-o", "out/v.html"],
+        "replay": ["replay", "evidence"],
+        "datasets": ["datasets", "german", "-o", "out/german.csv"],
+        "improve": ["improve", "people.csv", *told, "-o", "out/improved/"],
+    }
+
+
+def signals(folder: Path, verbs: dict[str, list[str]], tries: int, seed: int) -> Iterator[str]:
+    rng = random.Random(seed)
+    for _ in range(tries):
+        verb = rng.choice(list(verbs))
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        (folder / "out").mkdir()
+        started = subprocess.Popen(
+            [*LIKEWISE, *verbs[verb]], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        # Before that Python itself is still starting, and answers in its own words.
+        delay = rng.choice([rng.uniform(0.15, 0.5), rng.uniform(0.5, 2.0), rng.uniform(1.0, 8.0)])
+        time.sleep(delay)
+        ended = started.poll() is not None
+        started.send_signal(signal.SIGINT)
+        try:
+            out, err = started.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.communicate()
+            yield f"{verb} after {delay:.2f} s: does not end"
+            continue
+        left = [str(path) for path in (folder / "out").rglob(".*")]
+        code = started.returncode
+        # A command that was done already keeps its own code.
+        allowed = (0, 1, 130) if ended or "Stopped" not in err else (130,)
+        if code not in allowed or (code == 1 and verb != "audit") or "Traceback" in err or left:
+            yield f"{verb} after {delay:.2f} s: exit {code}, left {left}, {out[-150:]!r}, {err[-300:]!r}"
+        for path in (folder / "out").rglob("*.html"):
+            if not path.read_text(encoding="utf-8").endswith("</html>\n"):
+                yield f"{verb} after {delay:.2f} s: half of {path.name}"
+
+
+def full_disk(folder: Path, verbs: dict[str, list[str]]) -> Iterator[str]:
+    out = folder / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(out)], check=False).returncode:
+        print("no tmpfs can be mounted here: a full disk was not tried")
+        return
+    try:
+        (out / "rest").write_bytes(b"x" * 4096)
+        for verb, words in verbs.items():
+            if verb == "replay":
+                continue
+            done = run(words, folder)
+            left = [path.name for path in out.iterdir() if path.name != "rest"]
+            if done.returncode != 2 or "Error: " not in done.stderr or "unforeseen" in done.stderr or left:
+                yield f"full disk, {verb}: exit {done.returncode}, left {left}, {done.stderr[-300:]!r}"
+    finally:
+        subprocess.run(["umount", str(out)], check=True)
+
+
+def terminals(folder: Path) -> Iterator[str]:
+    import pty
+
+    people = pd.read_csv(folder / "people.csv").rename(columns={"sex": NAME})
+    file = "people\x1b]0;x\x07.csv"
+    people.to_csv(folder / file, index=False)
+    told = ["--target", "paid", "--sensitive", NAME]
+    for words in (
+        ["inspect", file, "--no-file"],
+        ["inspect", file, "--target", "a\x1b[31mb", "--no-file"],
+        ["train", file, *told, "--steps", "20", "-o", "hostile.safetensors", "--force"],
+        ["audit", "hostile.safetensors", file, *told, "--full"],
+        ["audit", "hostile.safetensors", file, *told, "-o", "-"],
+        ["verify", "hostile.safetensors", file, "--sensitive", NAME],
+        ["audit", "no\x1b[2J.onnx", file, *told],
+    ):
+        for encoding in ("utf-8", "cp1252", "ascii"):
+            master, slave = pty.openpty()
+            environment = os.environ | {"PYTHONIOENCODING": encoding, "TERM": "xterm", "COLUMNS": "100"}
+            started = subprocess.Popen(
+                [*LIKEWISE, *words], cwd=folder, stdin=slave, stdout=slave, stderr=slave, env=environment
+            )
+            os.close(slave)
+            seen = bytearray()
+            with contextlib.suppress(OSError):
+                while block := os.read(master, 65536):
+                    seen += block
+            os.close(master)
+            code = started.wait(120)
+            text = _OWN.sub("", seen.decode(encoding, "replace"))
+            bad = [
+                sign for sign in text if not sign.isprintable() and sign not in "\n\u2068\u2069\u00a0\u202f"
+            ]
+            # The name's own "clear the screen" would be removed with rich's sequences.
+            if (
+                bad
+                or b"\x1b[2J" in seen
+                or b"\x1b]0" in seen
+                or code not in (0, 1, 2, 3)
+                or "unforeseen" in text
+            ):
+                yield f"{words[0]} in {encoding}: exit {code}, {bad[:5]}, {text[-200:]!r}"
+
+
+def opened(folder: Path) -> Iterator[str]:
+    if shutil.which("strace") is None:
+        print("there is no strace here: the opened files were not looked at")
+        return
+    import xgboost
+
+    frame = pd.read_csv(folder / "people.csv")
+    xgboost.XGBClassifier(n_estimators=3, n_jobs=1).fit(
+        frame[["skill", "age"]], frame["paid"] == "yes"
+    ).get_booster().save_model(folder / "m.json")
+    log = folder / "opened.txt"
+    words = [
+        "strace",
+        "-f",
+        "-qq",
+        "-e",
+        "trace=openat,execve",
+        "-o",
+        str(log),
+        *LIKEWISE,
+        "audit",
+        "m.json",
+        "people.csv",
+    ]
+    subprocess.run(
+        [*words, "--target", "paid", "--sensitive", "sex", "-q"], cwd=folder, capture_output=True, check=False
+    )
+    inside, child = [], ""
+    for line in log.read_text(errors="replace").splitlines():
+        if "confined.py" in line and "execve" in line:
+            child = line.split()[0]
+        elif child and line.startswith(child) and "openat" in line and " = -1" not in line:
+            inside.append(re.findall(r'"([^"]*)"', line)[0])
+    allowed = (
+        sys.prefix,
+        sys.base_prefix,
+        "/usr",
+        "/lib",
+        "/etc/ld.so.cache",
+        "/etc/localtime",
+        "/proc",
+        "/sys",
+        "/dev/",
+    )
+    allowed += (str(folder / "m.json"), str(Path(__file__).parents[2] / "src"), *filter(None, sys.path))
+    outside = [
+        path for path in inside if path.startswith("/") and not path.startswith(tuple(map(str, allowed)))
+    ]
+    print(
+        f"the process of a model file opened {len(inside)} files, {len(outside)} outside of what is allowed"
+    )
+    if not inside or outside:
+        yield f"opened: {sorted(set(outside))[:20]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--signals", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--skip", action="append", default=[], choices=["signals", "disk", "terminals", "opened"]
+    )
+    options = parser.parse_args()
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        verbs = prepared(folder)
+        parts = {
+            "opened": lambda: opened(folder),
+            "terminals": lambda: terminals(folder),
+            "disk": lambda: full_disk(folder, verbs),
+            "signals": lambda: signals(folder, verbs, options.signals, options.seed),
+        }
+        for name, part in parts.items():
+            if name not in options.skip:
+                found = list(part())
+                print(f"{name}: {len(found)} wrong", *found, sep="\n  ", flush=True)
+                wrong += found
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
