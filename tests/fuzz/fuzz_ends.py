@@ -176,6 +176,8 @@ def opened(folder: Path) -> Iterator[str]:
     log = folder / "opened.txt"
     words = [
         "strace",
+        "-s",
+        "400",
         "-f",
         "-qq",
         "-e",
