@@ -179,6 +179,9 @@ def test_400_pixels_need_no_sideways_scrolling(browser, pages, page, tmp_path):
     for details in browser.all("details"):
         browser.js("arguments[0].open = true", details)
     assert browser.js("return document.documentElement.scrollWidth") <= 400
+    # A label that does not break lies over its value.
+    kept = "return [...document.querySelectorAll('.stack td')].map(td => getComputedStyle(td, '::before').whiteSpace)"
+    assert set(browser.js(kept)) <= {"normal"}
     picture = browser.picture()
     picture.save(tmp_path / "narrow.png")
     assert picture.size == (400, 800)
