@@ -162,7 +162,7 @@ def test_the_first_screen_answers_what_is_asked(pages):
     assert gain
     card = shown(pages["audit"].split('id="who"')[0])
     for words in (
-        "Depends on sex", f"{lose + gain} of 80 people", "it is to the disadvantage of people recorded as F.",
+        "Depends on sex", f"{lose + gain} of 80 people", "The dependence is to the disadvantage of people recorded as F.",
         f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
     ):  # fmt: skip
         assert words in card, words
@@ -315,6 +315,8 @@ def test_a_prediction_in_its_own_units(tmp_path):
     text = shown((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "6,300" in text
     assert "mean prediction" in text
+    assert "the same person would be predicted" in text
+    assert "gets “" not in text + str(result)
     assert "decision" not in text.split("What this does not show")[0].split("People")[0]
 
 

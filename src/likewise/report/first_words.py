@@ -228,8 +228,9 @@ def example_words(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, 
     rest = [name for name, value in one.cells.items() if name not in columns and value is not None]
     rest.sort(key=lambda name: one.cells[name] == 0)  # a zero says little of a person
     shown = [*rest[:_CELLS], *(name for name in one.cells if name in columns)]
+    number = result.sensitive is not None and result.sensitive.shift is not None
     return Message(
-        "first.example",
+        "first.example_number" if number else "first.example",
         where=result.scope.place(one.row),
         cells=", ".join(f"{_short(name)} {_short(one.cells[name])}" for name in shown),
         twin=[f"{_short(name)} {_short(value)}" for name, value in one.twin.items()],

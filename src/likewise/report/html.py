@@ -211,9 +211,10 @@ class _AuditParts:
         rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
         said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
         change = [cell_words(self.texts, value) for value in one["change"].values()]
+        key = "page.card.sentence_number" if self.numbers else "page.card.sentence"
         return {
             "where": self.said(one["where"]) if one["row"] is not None else self._row(one),
-            "sentence": self.texts("page.card.sentence", change=change, **said),
+            "sentence": self.texts(key, change=change, **said),
             "lines": [(name, one["cells"][name], value) for name, value in one["change"].items()]
             + [(name, one["cells"][name], None) for name in rest[:5]],
             **said,
