@@ -181,7 +181,7 @@ def opened(folder: Path) -> Iterator[str]:
         "-f",
         "-qq",
         "-e",
-        "trace=openat,execve",
+        "trace=openat,execve,landlock_restrict_self",
         "-o",
         str(log),
         *LIKEWISE,
@@ -192,12 +192,15 @@ def opened(folder: Path) -> Iterator[str]:
     subprocess.run(
         [*words, "--target", "paid", "--sensitive", "sex", "-q"], cwd=folder, capture_output=True, check=False
     )
-    inside, child = [], ""
+    inside, child, held = [], "", False
     for line in log.read_text(errors="replace").splitlines():
         if "confined.py" in line and "execve" in line:
             child = line.split()[0]
-        elif child and line.startswith(child) and "openat" in line and " = -1" not in line:
-            inside.append(re.findall(r'"([^"]*)"', line)[0])
+        elif child and line.startswith(child):
+            # Before that Python starts; a handle that opens nothing (O_PATH) reads nothing.
+            held = held or "landlock_restrict_self" in line
+            if held and "openat" in line and " = -1" not in line and "O_PATH" not in line:
+                inside.append(re.findall(r'"([^"]*)"', line)[0])
     allowed = (
         sys.prefix,
         sys.base_prefix,

@@ -39,6 +39,7 @@ Starter = Callable[[Limits, Sequence[str], Sequence[str]], tuple[Any, BinaryIO, 
 
 # Variables that libraries need: where they are, how they compute, in which language and zone. Keys and tokens stay here.
 _VARIABLES = (
+    "HOME",
     "PATH",
     "LANG",
     "LANGUAGE",
