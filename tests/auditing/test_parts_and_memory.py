@@ -198,6 +198,26 @@ def test_a_table_without_anybody_left_is_refused(files):
         lw.audit(takes_gaps, folder, "paid", sensitive_features=["sex"], favourable="yes", missing="drop")
 
 
+def test_files_that_say_less_of_a_column_than_others(files):
+    """The first file has a column without a cell, whole numbers, and other categories than the next one."""
+    people, y, folder = files
+    people.loc[:299, "job"] = None
+    people["age"] = people["age"].fillna(40.0)
+    people["wage"] = people["code"] + 0.5 * (np.arange(N) >= 300)
+    people["town"] = np.where(np.arange(N) < 300, "a", np.where(np.arange(N) < 600, "b", "c"))
+    for k, at in enumerate(np.split(np.arange(N), 3)):
+        some = people.iloc[at].assign(paid=y[at], town=lambda frame: frame["town"].astype("category"))
+        if k == 0:
+            some = some.astype({"age": "int64", "wage": "int64"})
+            some["job"] = pd.Series([None] * len(some), index=some.index, dtype=object)
+        some.to_parquet(folder / f"{k}.parquet", index=False)
+    given = {"sensitive_features": ["sex", "town"], "favourable": "yes"}
+    memory, parts = (lw.audit(takes_gaps, *table, **given) for table in ((people, y), (folder, "paid")))
+    wanted, found = numbers(memory), numbers(parts)
+    assert [row - 1 for row, *_ in found.pop("people")] == [row for row, *_ in wanted.pop("people")]
+    assert found == wanted
+
+
 class Watched(LocalEngine):
     """An engine that runs only while it is entered, as workers do."""
 

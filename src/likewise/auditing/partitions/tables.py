@@ -101,8 +101,14 @@ class ParquetTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Columns and types: those of the first file."""
-        return _footer(self.paths[0]).schema_arrow
+        """Columns of the first file, in types that hold those of all files."""
+        first, *others = (_footer(path).schema_arrow.remove_metadata() for path in self.paths)
+        known = [pa.schema([field for field in other if field.name in first.names]) for other in others]
+        try:
+            # A file in which a column is empty, or holds whole numbers alone, says less than the others.
+            return pa.unify_schemas([first, *known], promote_options="permissive")
+        except pa.ArrowException:
+            return first
 
     def parts(self, rows: int = PART_ROWS) -> tuple[Part, ...]:
         """Cut the table into parts of about `rows` rows, after a look at the end of every file."""
@@ -125,7 +131,7 @@ class ParquetTable:
         return self.dropped[low:high]
 
     def batches(self, part: Part, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part, some at a time, with the types of the first file."""
+        """Yield the rows of a part, some at a time, in the types of the table."""
         seen = 0
         try:
             fragment = ds.ParquetFileFormat().make_fragment(
@@ -245,7 +251,7 @@ def _footer(path: str) -> pq.ParquetFile:
     except FileNotFoundError as error:
         raise InputError(f"audit: there is no file {path!r}. A part of the table is missing.") from error
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"audit: {path} is no readable Parquet file: {error}") from error
+        raise InputError(f"audit: {path} is not a readable Parquet file: {error}") from error
 
 
 def _cuts(sizes: Sequence[int], rows: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
