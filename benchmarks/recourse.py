@@ -159,7 +159,7 @@ def everybody(keep, cases):
         one_hot = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
         words = make_column_selector(dtype_exclude=np.number)
         pipe = make_column_transformer((one_hot, words), remainder="passthrough")
-        model = make_pipeline(pipe, LGBMClassifier(60, num_leaves=15, verbose=-1, n_jobs=1)).fit(
+        model = make_pipeline(pipe, LGBMClassifier(n_estimators=60, num_leaves=15, verbose=-1, n_jobs=1)).fit(
             data.frame, data.y
         )
         actions = {"age": "up"}

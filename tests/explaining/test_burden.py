@@ -135,3 +135,18 @@ def test_no_female_husband():
         if change.column == "role"
     }
     assert "Husband" not in named
+
+
+def test_nothing_is_claimed_of_a_model_and_a_table_that_do_not_belong_together():
+    from likewise.core.errors import NotConvergedError
+
+    table = people().assign(sex=lambda t: (t.sex == "M").astype(int))
+    y = (table.hours + 3 * table.skill > 50).astype(int)
+    from sklearn.ensemble import RandomForestClassifier
+
+    raw = table * [1000, 1000, 1]
+    model = RandomForestClassifier(10, random_state=0).fit((table - table.mean()) / table.std(), y)
+    with pytest.raises(NotConvergedError, match="could not be answered"):
+        lw.recourse(model, raw, sensitive_features=["sex"], favourable=1)
+    with pytest.raises(NotConvergedError, match="could not be answered"):
+        lw.explain(model, raw, 0, sensitive_features=["sex"], favourable=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -194,7 +194,7 @@ def recourse_of(
     """Find the least changes of the refused people of a situation."""
     owner = situation.owner
     check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
-    numbers = situation.refused
+    numbers, findings = situation.refused, situation.findings
     if sample is not None:
         check_number(sample, owner=owner, name="sample", low=1)
         rng = np.random.default_rng(situation.asked.random_state)
@@ -223,7 +223,7 @@ def recourse_of(
                 bar.update(done)
         except KeyboardInterrupt:
             stopped = True
-    return _result(situation, numbers, found, confidence, stopped)
+    return replace(_result(situation, found, confidence, stopped), findings=findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,9 +355,7 @@ class _Store:
             )
 
 
-def _result(
-    situation: Situation, numbers: Any, found: list[_Solved], confidence: float, stopped: bool
-) -> Recourse:
+def _result(situation: Situation, found: list[_Solved], confidence: float, stopped: bool) -> Recourse:
     records = [record for part in found for record in _records(situation, part)]
     columns = ["row", *situation.sensitive, "status", "cost", "lower", "counterpart", "counterpart_cost", "difference",
                "exact", "unequal", "dearer", "cheaper", "changes"]  # fmt: skip
@@ -384,7 +382,6 @@ def _result(
         not_read=tuple(name for name in situation.sensitive if name not in situation.names),
         confidence=confidence,
         settings=settings_of(situation),
-        findings=situation.all.findings(),
         stopped=stopped,
     )
 

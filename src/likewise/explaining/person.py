@@ -269,7 +269,7 @@ def explain_person(
 ) -> Explanation:
     """Explain the decision about one of the people of a situation."""
     codes = read_reason_codes(reason_codes, owner=situation.owner)
-    number = _number(situation, row)
+    number, findings = _number(situation, row), situation.findings
     own, gaps = situation.people[number], situation.gaps[number]
     refused = bool(situation.decisions[number] != situation.favourable)
     person = _Person(situation, own, gaps)
@@ -313,7 +313,7 @@ def explain_person(
         sensitive_features=situation.sensitive,
         not_read=tuple(name for name in situation.sensitive if name not in situation.names),
         settings=settings_of(situation),
-        findings=situation.all.findings(),
+        findings=findings,
         counted=situation.found.people.counted,
     )
 

@@ -12,10 +12,11 @@ import numpy as np
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.case import MatchedPeople, match_people
+from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.python_case import loaded_model, named_table, take_table
 from likewise.auditing.verification.preparation import Prepared, prepare
 from likewise.core.checks import BoolArray, FloatArray
-from likewise.core.errors import InputError, LikewiseError, bad_parameter
+from likewise.core.errors import InputError, LikewiseError, NotConvergedError, bad_parameter
 from likewise.core.frames import check_columns
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
@@ -58,6 +59,15 @@ class Situation:
     names: tuple[str, ...]
     sensitive: tuple[str, ...]
     rules: Rules
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What has to be known before any answer, as before an audit's; raises if model and table do not belong together."""
+        found = self.all.findings()
+        against = " ".join(finding.sentence for finding in found if finding.blocks)
+        if against:
+            raise NotConvergedError(f"The question could not be answered. {against}")
+        return found
 
     @property
     def layout(self) -> Any:
