@@ -179,6 +179,8 @@ def test_the_command_gives_the_same_document(engine, german, tmp_path, monkeypat
         "credit",
         "--sensitive",
         "sex",
+        "--eps",
+        "0",
     ]
     scheduler = engine._client.scheduler.address
     documents = []

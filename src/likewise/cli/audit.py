@@ -426,7 +426,7 @@ def run_audit(
     from likewise.auditing.case_evaluation import diagnose_metric, evaluate_case
 
     with progress.stage(f"Reading {table.name}"):
-        case = make_case(loaded, table, choices, engine)
+        case = make_case(loaded, table, choices, engine, maps=map_folder is not None)
         people = case.people
         for note in case.notes:
             progress.note(note)
@@ -473,9 +473,14 @@ def _leave_evidence(
 
 
 def make_case(
-    loaded: LoadedModel, table: Path | MemoryFile, choices: AuditChoices, engine: Engine | None = None
+    loaded: LoadedModel,
+    table: Path | MemoryFile,
+    choices: AuditChoices,
+    engine: Engine | None = None,
+    *,
+    maps: bool = False,
 ) -> Case:
-    """Bring a model and a table together."""
+    """Bring a model and a table together; the unfair map of everybody (`maps`) asks for the worst case."""
     from likewise.auditing.case import prepare_case, read_metric, table_request
     from likewise.auditing.case_evaluation import as_edits
     from likewise.auditing.request import AuditRequest
@@ -507,7 +512,7 @@ def make_case(
         random_state=choices.seed,
         budget_seconds=choices.budget_seconds,
         tolerance=choices.tolerance or None,
-        worst_case=choices.asks_worst_case,
+        worst_case=maps or choices.asks_worst_case,
     )
     return prepare_case(
         loaded,
