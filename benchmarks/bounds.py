@@ -17,8 +17,7 @@ from likewise.auditing.bounds.family import RegionBudget
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import encoded_sources, raw_sources
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.search.domain import PeopleAtOnce
-from likewise.auditing.search.domain_moves import Scale
+from likewise.auditing.search.moves import MoveSearch
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model
@@ -158,9 +157,7 @@ def main():
         # At no distance the free moves are few: the branch and bound needs no rows to begin from.
         if np.isinf(lam):
             return None
-        around = PeopleAtOnce(
-            family.losses, family.layout, metric, [lam], cuts=cuts, scale=Scale.of(model.loss)
-        )
+        around = MoveSearch(family.layout, metric, [lam], model.loss, family.moves, cuts=cuts)
         found = [
             around.run(X[at], targets[at]) for at in np.array_split(np.arange(len(X)), len(X) // 100 + 1)
         ]

@@ -108,7 +108,7 @@ def audit(
         domain, for any model; what is found for a person does not depend on the others. Exact: adds the worst case of
         linear models and proves it, and brackets that of tree ensembles and ReLU networks by branch and bound. At ε = 0
         everybody at no distance is asked about where they can be listed, for any model. Auto, the default:
-        gradient where the model has gradients, else domain with everybody's own twins, and what can be proved, branch
+        domain with everybody's own twins, gradient for models with gradients that are not read, and what can be proved, branch
         and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
         carries its own choices: ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
     loss : str or Loss, optional

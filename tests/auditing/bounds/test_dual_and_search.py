@@ -15,8 +15,7 @@ from likewise.auditing.bounds.family import RegionBudget
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import encoded_sources
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.search.domain import PeopleAtOnce
-from likewise.auditing.search.domain_moves import Scale
+from likewise.auditing.search.moves import Effort, MoveSearch
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy
 
@@ -99,19 +98,22 @@ def test_a_small_budget_still_gives_a_bracket():
     assert found.status == "closed" or "open bracket" in found.reasons[0]
 
 
-def around(family, metric, lambdas, cuts=None):
-    return PeopleAtOnce(family.losses, family.layout, metric, lambdas, cuts=cuts, scale=Scale(margins=True))
+def around(family, metric, lambdas, cuts=None, *, read=False):
+    known = family.moves if read else None
+    effort = Effort(tol=1e-9)
+    loss = CrossEntropy()
+    return MoveSearch(family.layout, metric, lambdas, loss, known, family.losses, cuts=cuts, effort=effort)
 
 
-@pytest.mark.parametrize("splits_known", [True, False])
-def test_search_of_the_domain_finds_most_of_the_truth_and_never_more(splits_known):
+@pytest.mark.parametrize(("splits_known", "read"), [(True, True), (True, False), (False, False)])
+def test_search_of_the_domain_finds_most_of_the_truth_and_never_more(splits_known, read):
     attained, truth = [], []
     lambdas = [0.0, 0.3, 3.0, np.inf]
     for seed in range(40):
         family, layout, rows, own, y, metric = problem(seed)
         loss, cost, reach = tables(family, layout, rows, own, y, metric)
         cuts = family.trees.thresholds(layout) if splits_known else None
-        found = around(family, metric, lambdas, cuts).run(layout.encode(own), y)
+        found = around(family, metric, lambdas, cuts, read=read).run(layout.encode(own), y)
         for lam in lambdas:
             with np.errstate(invalid="ignore"):
                 value = np.where(reach, loss - np.where(cost > 0, lam * cost, 0.0), -np.inf).max(axis=1)
@@ -124,9 +126,10 @@ def test_search_of_the_domain_finds_most_of_the_truth_and_never_more(splits_know
     assert reached.mean() > 0.97
 
 
-def test_search_for_a_person_does_not_depend_on_the_others():
+@pytest.mark.parametrize("read", [True, False])
+def test_search_for_a_person_does_not_depend_on_the_others(read):
     family, layout, _, own, y, metric = problem(7, people=40)
-    X, search = layout.encode(own), around(family, metric, [1.0])
+    X, search = layout.encode(own), around(family, metric, [1.0], read=read)
     together = search.run(X, y)
     for i in (0, 17, 39):
         alone, mine = search.run(X[[i]], y[[i]]), together.person == i

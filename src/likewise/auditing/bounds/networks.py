@@ -16,6 +16,7 @@ from likewise.auditing.bounds.family import (
     sure_decisions,
 )
 from likewise.auditing.bounds.linear_bounds import Hidden, Lines, hidden_bounds, output_lines
+from likewise.auditing.bounds.moves import MoveArrays, layer_arrays
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, encoded_box, halves
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
@@ -91,6 +92,11 @@ class NetworkFamily:
         smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self._answered
         self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
         self.n_units = sum(len(weight) for weight in net.weights[:-1])
+
+    @cached_property
+    def moves(self) -> MoveArrays:
+        """The layers for a search by moves of single columns."""
+        return layer_arrays(self.net, self._head, self.layout, self.parts.loss, self.parts)
 
     def state(self, n: int) -> FloatArray:
         """Nothing is known of any hidden unit, (n, 2, U)."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.family import Components, LossBound, lowered_by_answers, raised_by_answers
+from likewise.auditing.bounds.moves import MoveArrays, tree_arrays
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, halves
 from likewise.auditing.bounds.shared_costs import LeafPaths, shared_costs
 from likewise.auditing.bounds.tree_tables import FeatureSource, TableTrees
@@ -161,6 +162,11 @@ class TreeFamily:
         first_word = np.append(0, np.cumsum((count + 63) // 64))
         self._bits = (offset, count, first_word, packed(t.goes_left, offset, count, first_word))
         self._walk = (t.left, t.right, t.column, t.cut, t.group, t.goes_left, t.values, t.peak)
+
+    @cached_property
+    def moves(self) -> MoveArrays:
+        """The trees for a search by moves of single columns."""
+        return tree_arrays(self.trees, self.layout, self.parts.loss, self.parts)
 
     def state(self, n: int) -> IntArray:
         """Every tree at its root, (n, T)."""

@@ -107,16 +107,19 @@ def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Se
     from likewise.auditing.search.domain import DomainSearch
     from likewise.auditing.search.gradient.search import GradientSearch
 
-    gradient = any(isinstance(one, GradientSearch) and one.why_not(problem) is None for one in searches)
-    domain = [one for one in searches if isinstance(one, DomainSearch)]
-    if gradient:
-        why = Message("why_not.gradients")
-        left_out: list[str] = [
-            Message("search.left_out", name=search_words(one.name), why=why) for one in domain
-        ]
-        return [one for one in searches if one not in domain], left_out
-    alone = any(one.why_not(problem) is None and one.calls_for(problem) == one.calls for one in domain)
-    return [one.own_twins() if alone and isinstance(one, CandidateSearch) else one for one in searches], []
+    gradients = [one for one in searches if isinstance(one, GradientSearch) and one.why_not(problem) is None]
+    domain = [one for one in searches if isinstance(one, DomainSearch) and one.why_not(problem) is None]
+    left_out: list[Any] = []
+    if gradients and domain:
+        moves = domain[0].knows_moves(problem)
+        left_out, why = (gradients, "why_not.moves") if moves else (domain, "why_not.gradients")
+        domain = domain if moves else []
+        searches = [one for one in searches if one not in left_out]
+    alone = any(one.calls_for(problem) == one.calls for one in domain)
+    said: list[str] = [
+        Message("search.left_out", name=search_words(one.name), why=Message(why)) for one in left_out
+    ]
+    return [one.own_twins() if alone and isinstance(one, CandidateSearch) else one for one in searches], said
 
 
 def _named(name: str, timed: bool, confidence: float) -> list[Search]:
