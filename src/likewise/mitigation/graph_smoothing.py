@@ -392,7 +392,9 @@ def load_smoothing(
 
 
 def _read_arrays(path: Path, expected: str) -> dict[str, Any]:
-    raw = read_file(path, remedy="Move the four files together.", largest=LARGEST_TENSORS)
+    if not path.exists():
+        raise FormatError(f"There is no {path.name} beside the model. Move the four files together.")
+    raw = read_file(path, largest=LARGEST_TENSORS)
     if hashlib.sha256(raw).hexdigest() != expected:
         raise FormatError(
             f"{path.name} belongs to another model, or is damaged. Move the four files together."
