@@ -233,6 +233,9 @@ def audit_case(
 ) -> AuditResult:
     """Audit a model and people that were brought together; the result names rows and classes as the user does."""
     matched, asked = case.matched, case.request
+    if map_folder is not None:
+        # The map is that of the worst case.
+        asked = replace(asked, worst_case=True)
     columns = matched.domain.columns_
     single = {column.name for column in columns if len(column.categories) <= 1}
     check_varied(case.people, [name for name in case.sensitive if name in single])
