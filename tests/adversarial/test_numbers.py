@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pandas as pd
@@ -379,17 +380,20 @@ def test_at_least_is_said_wherever_the_share_is(tmp_path):
     assert 0 < found.sensitive.changed <= true
     assert found.sensitive.changed > 0.95 * true
     count = found.changed.count
-    said = f"At least {count} of {found.n} people ({found.sensitive.changed:.1%})"
+    said = f"{count} of {found.n} people ({found.sensitive.changed:.1%}) or more would get another decision"
     assert said in " ".join(str(found).split())
     assert said in found._repr_html_()
     document = lw.report.audit_document(found)
     assert document["numbers"]["sensitive_only"]["exact"] is False
-    assert document["summary"]["sentences"][0].startswith("At least ")
-    for language, word in (("en", "At least"), ("de", "Mindestens")):
+    assert said in document["summary"]["sentences"][0]
+    for language, words in (
+        ("en", r"people \([\d.]+%\) or more"),
+        ("de", r"Personen \([\d,]+\s?%\) oder mehr"),
+    ):
         page = tmp_path / f"{language}.html"
         lw.report.write_html(found, page, language=language)
         text = page.read_text(encoding="utf-8")
-        assert f"{word} {count} " in text
+        assert re.search(rf"{count} (of|von) {found.n} {words}", text)
     found.save(tmp_path / "result.json")
     assert lw.AuditResult.load(tmp_path / "result.json").sensitive == found.sensitive
 

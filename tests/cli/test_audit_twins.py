@@ -36,8 +36,8 @@ def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run,
     [
         (("--rules", "graph.dot"), "Add --twins all"),
         (("--twins", "consequences"), "needs to know them"),
-        (("--twins", "all", "--rules", "nowhere.dot"), "cannot read the graph"),
-        (("--twins", "all", "--rules", "nowhere.toml"), "cannot read the rules"),
+        (("--twins", "all", "--rules", "nowhere.dot"), "there is no file 'nowhere.dot'"),
+        (("--twins", "all", "--rules", "nowhere.toml"), "there is no file 'nowhere.toml'"),
     ],
 )
 def test_a_mistake_is_exit_code_two_with_one_message(run, table, model, options, words):

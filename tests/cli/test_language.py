@@ -33,7 +33,7 @@ def test_a_comparison_and_the_terminal_begin_with_decisions(run, table, model, t
     asked = ("--target", "paid", "--sensitive", "sex", "--eps", "0", "--set", "search=candidates")
     done = run("improve", table, "--compare", f"mine={model}", *asked, "--language", "de", "-o", "page.html")
     assert done.code == 0, done.err
-    assert " ".join(done.out.split()).startswith("“mine”: ")
+    assert " ".join(done.out.split()).removeprefix("Wrote page.html. ").startswith("“mine”: ")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<html lang="de"' in page
     assert "„mine“: " in page

@@ -78,7 +78,7 @@ def test_cells_of_other_settings_are_neither_used_nor_replaced_unasked(store, tm
     store.write(cell())
     other = Store(store.folder, FakeStudy(steps=6))
     assert other.find(["Fine"], [0]).cells == {}
-    with pytest.raises(InputError, match=r"steps is 5, not 6.*--force"):
+    with pytest.raises(InputError, match=r"steps is 5, not 6.*replace_other=True"):
         plan_run([(other.study, other)], seeds=2, methods=["Fine"])
     plan = plan_run([(other.study, other)], seeds=2, methods=["Fine"], replace_other=True)
     assert len(plan.tasks) == 2

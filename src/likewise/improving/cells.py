@@ -19,8 +19,8 @@ from likewise.core.errors import InputError, installed_versions
 # Settings as JSON values, so that a kept cell can say what it was made with.
 
 
-# What changes how a training runs or where, but not what it learns; and the seed, which a cell has anyway.
-_LEFT_OUT = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state"})
+# What changes how a training runs or where, but not what it learns; the seed, which a cell has anyway; λ of an audit's rounds.
+_LEFT_OUT = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state", "prices"})
 
 
 def plain_settings(value: Any) -> Any:
