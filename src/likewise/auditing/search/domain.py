@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
 
 # Rows that are moved on from; a round of trees shows all cells of all columns.
-_ROUNDS, _TREE_ROUNDS = 24, 5
+_ROUNDS, _TREE_ROUNDS = 24, 12
 # With fewer calls not even every single move of a small table is tried.
 _FEWEST_CALLS = 64
 # Where a time is set: people who are searched first, and the share of the time left that the next ones may take.
@@ -50,7 +50,7 @@ class DomainSearch(Search):
         Rows that a black box is asked about for one person, about so many at most. What was read of a model (trees,
         networks, linear models) says what all moves do, and only the rows that are kept are asked about.
     rounds : int, optional
-        Rows that are moved on from for one person, at most; a person whom no move improves is done. By default 5 for
+        Rows that are moved on from for one person, at most; a person whom no move improves is done. By default 12 for
         trees that were read, and else 24.
     probes : int, default=50000
         Rows of the domain that a black box is asked about, once for everybody, to find where its answers change.
