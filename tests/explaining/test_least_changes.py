@@ -5,9 +5,17 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from tests.explaining.enumeration import FAMILIES, TREES, small_case
 
+import likewise as lw
 from likewise.explaining.engine import Effort
 from likewise.explaining.situation import Asked, situate
 
@@ -57,3 +65,25 @@ def check(seed: int, family: str, people: int = 4) -> int:
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_to_enumeration(seed: int, family: str) -> None:
     check(100 * seed + 7, family)
+
+
+@pytest.mark.parametrize("learner", ["tree", "two classes", "three classes", "network", "any"])
+def test_nobody_can_change_what_is_all_fixed(learner: str) -> None:
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({name: rng.integers(0, 12, 60) for name in ("skill", "years", "sex")})
+    grades = np.digitize(people["skill"] + people["years"], [8, 14] if learner == "three classes" else [12])
+    model = {
+        "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
+        "network": make_pipeline(StandardScaler(), MLPClassifier((4,), max_iter=900, random_state=0)),
+        "any": GaussianNB(),
+    }.get(learner, make_pipeline(StandardScaler(), LogisticRegression()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(people, grades)
+    row = int(np.flatnonzero(model.predict(people) != 1)[0])
+    fixed = {"skill": "fixed", "years": "fixed"}
+    found = lw.explain(
+        model, people, row, sensitive_features=["sex"], favourable=1, actions=fixed, rules=None
+    )
+    assert found.least.status in ("none", "not found")
+    assert found.least.status == "none" or learner == "any"

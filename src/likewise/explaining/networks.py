@@ -49,6 +49,10 @@ class NetworkEngine:
         found = self._search.least(own, fixed, ask, effort, fewest=fewest)
         clock, lower = time.process_time(), 0.0
         program = _Program(self, own, fixed, fewest, found.cost)
+        if program.n == 0:  # the person as they are is the only row there is
+            if found.values is None:
+                return Least("none", np.inf, np.inf, None)
+            return Least("proved", found.cost, found.cost, found.values)
         looked = 0
         for margin in _MARGINS:
             left = effort.seconds - (time.process_time() - clock)

@@ -107,7 +107,8 @@ class WorstCase:
     delta : float or None
         The gap that is still called fair, where one was asked for.
     value, base_loss : float
-        V(ε), attained by the listed twins, and the mean loss of the people where they stand.
+        V(ε), attained by rows that were found and asked about, and the mean loss of the people where they stand. The map
+        shows people who tie at λ* before their step, so its harm may add up to less than the gap.
     pure_gap : float
         V(0) − mean loss, the excess at ε = 0: what moves that cost nothing add. For ε > 0 the gap also contains
         honest differences between people a little apart.
@@ -115,7 +116,7 @@ class WorstCase:
         Share of people of whom some twin at no fair distance is decided differently: free under the metric, which is
         an assumption where the metric was learned. None for a regression, which decides nothing.
     lambda_, transport : float
-        λ* of the dual at ε, and the mean squared fair distance actually spent.
+        λ* of the dual at ε, and the mean squared fair distance that V(ε) spends.
     curve : DualCurve
         V(ε) for every ε.
     unfair_map : UnfairMap
