@@ -17,7 +17,8 @@ from tests.explaining.enumeration import FAMILIES, TREES, small_case
 
 import likewise as lw
 from likewise.explaining.engine import Effort
-from likewise.explaining.situation import Asked, situate
+from likewise.explaining.person import explain_person
+from likewise.explaining.situation import Asked, Situation, situate
 
 ENGINES = {**dict.fromkeys(TREES, "TreeEngine"), "logistic": "LinearEngine", "network": "NetworkEngine"}
 
@@ -87,3 +88,23 @@ def test_nobody_can_change_what_is_all_fixed(learner: str) -> None:
     )
     assert found.least.status in ("none", "not found")
     assert found.least.status == "none" or learner == "any"
+
+
+def test_a_reading_that_is_withdrawn_later_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = small_case(7, "tree")
+    asked = Asked(case.favourable, case.actions, case.rules, case.cost, Effort(100_000, 20.0))  # type: ignore[arg-type]
+    situation = situate(case.model, case.table, ["sex"], asked)
+    row = case.table.index[situation.refused[0]]
+    assert explain_person(situation, row).least.status in ("proved", "none")
+    confirms, calls = Situation.confirms, iter(range(100_000))
+
+    def later_denied(self: Situation, *given: object) -> object:
+        answer = confirms(self, *given)  # type: ignore[arg-type]
+        return answer & False if self.reader is not None and next(calls) == 1 else answer
+
+    monkeypatch.setattr(Situation, "confirms", later_denied)
+    found = explain_person(situation, row)
+    assert situation.reader is None
+    assert found.settings["engine"] == "search"
+    said = [found.least, found.fewest, *found.alternatives]
+    assert {one.status for one in said if one is not None} <= {"estimate", "not found"}

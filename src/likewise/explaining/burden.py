@@ -207,7 +207,7 @@ def recourse_of(
     else:
         mine = list(range(len(parts)))
     store = None if folder is None else _Store(Path(folder), situation, numbers)
-    found, stopped = [], False
+    found, stopped, read = [], False, situation.reader is not None
     with progress_bar(show=progress is True) as bar:
         bar.start("Least changes", total=sum(len(parts[k]) for k in mine))
         done = 0
@@ -221,6 +221,13 @@ def recourse_of(
                 found.append(solved)
                 done += len(parts[k])
                 bar.update(done)
+            if read and situation.reader is None:
+                # Withdrawn meanwhile: what was read before is not believed any more either.
+                found = []
+                for k in mine:
+                    found.append(_solve(situation, parts[k]))
+                    if store is not None:
+                        store.write(k, found[-1])
         except KeyboardInterrupt:
             stopped = True
     return replace(_result(situation, found, confidence, stopped), findings=findings)

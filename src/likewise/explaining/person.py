@@ -272,7 +272,7 @@ def explain_person(
     number, findings = _number(situation, row), situation.findings
     own, gaps = situation.people[number], situation.gaps[number]
     refused = bool(situation.decisions[number] != situation.favourable)
-    person = _Person(situation, own, gaps)
+    person, read = _Person(situation, own, gaps), situation.reader is not None
     least = person.suggestion() if refused else None
     others: tuple[Suggestion, ...] = ()
     fewest = None
@@ -282,6 +282,9 @@ def explain_person(
     near, distances = _comparable(situation, own)
     reasons, method = _reasons(situation, own, near, codes)
     counterparts = tuple(_counterparts(person, least, reasons, near, codes))
+    if read and situation.reader is None:
+        # Withdrawn meanwhile: what was read before is not believed any more either.
+        return explain_person(situation, row, alternatives=alternatives, reason_codes=reason_codes)
     listed = situation.all.table(situation.people[near[:_LISTED]])
     listed.insert(0, "row", [plain_cell(situation.all.person(int(i))[1]) for i in near[:_LISTED]])
     score = float(situation.scores(own[None, :])[0])
