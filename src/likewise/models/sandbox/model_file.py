@@ -198,6 +198,7 @@ class SandboxedFile:
         self._size = path.stat().st_size
         self.limits = Limits.from_environment(self._size) if limits is None else limits
         self._made: dict[str, SimpleNamespace] = {}
+        self._closed = False
         self._child = self._started()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -210,6 +211,7 @@ class SandboxedFile:
 
     def close(self) -> None:
         """End the process; asked again, the file answers no more."""
+        self._closed = True
         self._child.close()
 
     def model(
@@ -339,10 +341,13 @@ class SandboxedFile:
             # This is a fork: the process belongs to the one that was forked.
             self._made.clear()
             self._child = self._started()
-        elif self._child.killed:
+        elif self._child.killed and not self._closed:
             # Somebody ended it, which says nothing about the file: the next question starts it again.
             self._made.clear()
-            self._child = self._started()
+            try:
+                self._child = self._started()
+            except FormatError as error:  # it was a model before
+                raise ModelError(str(error)) from error
         return self._child
 
     def _no_model(self, error: Exception) -> FormatError:

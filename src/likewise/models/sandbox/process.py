@@ -148,7 +148,8 @@ class Child:
         if wrong is None:
             return answer
         message = str(answer.get("message"))[:_MAX_SENTENCE]
-        if wrong == "MemoryError":
+        # onnxruntime says so in its own words, and not only while it answers: also while it loads.
+        if wrong == "MemoryError" or "bad_alloc" in message:
             self.exhausted = True
             raise ModelError(self._too_much())
         kind = _ERRORS.get(str(wrong), ModelError)
