@@ -367,7 +367,7 @@ def sample_rows(
 def differ_alike(decide: Decide, first: FloatArray, second: FloatArray) -> BoolArray:
     """Whether rows are decided differently from others, each at the same place of batches of the same size.
 
-    The last bits of an answer depend on how many rows are asked about at once: what differs by that alone is no difference.
+    The last bits of an answer depend on how many rows are asked about at once: a difference by that alone does not count.
     """
     if not len(first):
         return np.zeros(0, dtype=bool)
