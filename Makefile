@@ -2,6 +2,7 @@
 # make check  ruff, mypy, import layers        make docs   the site, in build/docs
 # make dist   wheel and sdist                  make release-check  the wheel in an empty environment
 # make sbom   what the environment is made of  make clean  forget the environment
+# make advisories  known weaknesses of the pinned versions
 # make house  the size of the code, and what the main calls run through
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
@@ -15,13 +16,13 @@ export PYTHONDONTWRITEBYTECODE :=
 # Plugins of pytest that no test here needs, and that do something around each of thousands.
 UNUSED := -p no:logging -p no:anyio -p no:stepwise -p no:setuponly -p no:setupplan -p no:pastebin
 
-.PHONY: setup test demo check docs browser house dist release-check release-check-all sbom clean
+.PHONY: setup test demo check docs browser house dist release-check release-check-all sbom advisories clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,boosting,fast,graphs,mlflow,onnx,report,scale,serve,skops,torch]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,boosting,fast,graphs,mlflow,onnx,report,scale,serve,sign,skops,torch]"
 	touch $@
 
 test: $(READY) browser
@@ -70,6 +71,11 @@ release-check-all: dist
 sbom: $(READY)
 	mkdir -p dist
 	$(BIN)/cyclonedx-py environment --output-file dist/likewise.cdx.json $(BIN)/python
+
+# Asks a service on the network about the pinned versions; builds that only torch's index has are unknown to it.
+advisories: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip-audit
+	grep -v '+' constraints.txt | $(BIN)/python -m pip_audit --no-deps --disable-pip --requirement /dev/stdin
 
 clean:
 	rm -rf $(VENV)

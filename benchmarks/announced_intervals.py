@@ -27,10 +27,11 @@ from likewise.improving.choosing import selection_optimism
 from likewise.improving.figures import Tally, expected_figures, pooled, rule_figures, seen_figures
 from likewise.improving.improvement import Rule, Unseen
 from likewise.improving.people import split_data, tally_model
+from likewise.training import BoostingConfig
 
 # Whole tables: four fifths of the training people, which are four fifths of these, are on either side of 400 and 2,000.
 SIZES = (300, 500, 560, 620, 640, 900, 1500, 2500, 2900, 3000)
-SMALL = {"n_estimators": 40, "patience": 10}
+SMALL = {"n_estimators": 40, "training": BoostingConfig(patience=10)}
 
 
 def synthetic(seed):
@@ -56,8 +57,8 @@ def cheap_candidates(data):
         BoostingCandidate("trees", "", blind=False, choices=SMALL | {"max_depth": 4}),
         BoostingCandidate("blind trees", "", choices=SMALL | {"max_depth": 4}),
         BoostingCandidate("blind trees, penalty", "", choices=SMALL | {"max_depth": 2, "group_penalty": 1.5}),
-        LogisticCandidate(blind=False),
-        LogisticCandidate(blind=True),
+        LogisticCandidate("logistic", "", blind=False),
+        LogisticCandidate("blind logistic", "", blind=True),
     )
 
 

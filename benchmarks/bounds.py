@@ -11,13 +11,12 @@ import time
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.dual_bracket import bracket_value
+from likewise.auditing.bounds.branch_and_bound import bracket_value, maximise
 from likewise.auditing.bounds.family import RegionBudget
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import encoded_sources, raw_sources
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.search.moves import MoveSearch
+from likewise.auditing.search.domain import MoveSearch
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model

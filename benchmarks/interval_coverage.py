@@ -21,6 +21,7 @@
 - matched: `twin_study` with comparable real people, with and without replacement.
 - consequences: `twin_study` with consequences learned along a graph, over refits; known counterfactuals.
 - diagnose: how well a probe predicts a sensitive column.
+- recourse: what the favourable decision costs refused people, by group: medians and shares.
 - pure, candidates, population: the gap by size, dimension and share of the harmed. People have a sensitive column of −1
   and 1 and d − 1 normal features; labels follow a logistic model of the features, and the audited model adds an effect of
   the sensitive column: for everybody, or for the 5% whose first feature is highest. "pure" is the gap at ε = 0 about the
@@ -43,20 +44,20 @@ from scipy.special import expit
 
 import likewise as lw
 from likewise.auditing.bounds.linear.supremum import logistic_supremum
-from likewise.auditing.dual.finite_dual import dual_curve
-from likewise.auditing.dual.frontier import Frontier
-from likewise.auditing.dual.moments import Moments
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.inference.certificate import clt_interval, mean_upper_bound
 from likewise.auditing.inference.intervals import (
+    betting_upper_limit,
     frontier_gains,
     gap_interval,
+    mean_at_most_p_value,
     prices_around,
     share_interval,
     split_interval,
 )
-from likewise.auditing.inference.limits import betting_upper_limit, mean_at_most_p_value
 from likewise.auditing.inference.significance import gap_test_of_moments
 from likewise.auditing.search.candidates import CandidateSearch
+from likewise.core.exact_sum import Moments
 from likewise.core.intervals import bounded_mean_interval, mean_share_interval, proportion_interval
 from likewise.core.subspace import Subspace
 from likewise.counterfactuals import Boosting, Consequences, MatchedTwins, twin_study
@@ -64,6 +65,7 @@ from likewise.counterfactuals.changes import Outcomes, SharedPeople, quantities
 from likewise.evaluation.groups import gap_intervals, gap_summaries
 from likewise.evaluation.impact import impact_ratio_limits, selection_measures
 from likewise.evaluation.sentiment import sentiment_gap_interval
+from likewise.explaining.burden import _burden as burden_of
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.diagnosis import probe
 from likewise.models import as_model
@@ -852,6 +854,43 @@ def diagnose(simulations: int, seed: int) -> Lines:
         )
 
 
+def recourse(simulations: int, seed: int) -> Lines:
+    """The burden of refused people, by group: samples of 6,000 people whose least changes are known. Few, or half, have no way."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OrdinalEncoder
+    from sklearn.tree import DecisionTreeClassifier
+
+    def draw(rng: Any, n: int, barred: float) -> Any:
+        words = {"sex": rng.choice(["F", "M"], n), "barred": np.where(rng.random(n) < barred, "yes", "no")}
+        return pd.DataFrame({"skill": rng.normal(size=n), "hours": rng.integers(0, 60, n), **words})
+
+    def told(people: Any) -> list[Any]:
+        groups = [burden_of("sex", group, people[people["sex"] == group], 0.95) for group in "FM"]
+        return [part for one in groups for part in (one.cost, one.without, one.dearer, one.cheaper)]
+
+    names = [f"{group}: {part}" for group in "FM" for part in ("cost", "without", "dearer", "cheaper")]
+    for effect, barred in ((0.0, 0.003), (0.6, 0.03), (0.6, 0.45)):
+        rng = np.random.default_rng([seed, 41, int(10 * effect), int(1e4 * barred)])
+        many = draw(rng, 6_000, 0.2)
+        score = many["skill"] + many["hours"] / 20 - 2 + effect * (many["sex"] == "M")
+        score = score - 9 * (many["barred"] == "yes") + rng.logistic(size=len(many)) / 3
+        words = (OrdinalEncoder(categories=[["F", "M"], ["no", "yes"]]), ["sex", "barred"])
+        tree = DecisionTreeClassifier(max_depth=6, min_samples_leaf=40, random_state=0)
+        model = make_pipeline(make_column_transformer(words, remainder="passthrough"), tree)
+        model.fit(many, (score > 0).astype(int))
+        given: Any = {"favourable": 1, "actions": {"barred": "fixed"}, "rules": None}
+        everybody = lw.recourse(model, draw(rng, 6_000, barred), sensitive_features=["sex"], **given).people
+        truth = [one.value for one in told(everybody)]
+        for n in (30, 100, 500):
+            rows = []
+            for _ in range(simulations):
+                found = told(everybody.iloc[rng.integers(len(everybody), size=n)])
+                rows.append([not (one.low > t or one.high < t) for one, t in zip(found, truth, strict=True)])
+            name = f"effect {effect:g}, {barred:.1%} barred, {n} refused"
+            yield name, {"true cost": truth[0]} | dict(zip(names, tally(rows), strict=True))
+
+
 BY_WORLD = {"pure": pure, "candidates": candidates, "population": population}
 PRINTED = {
     "rare": (rare,),
@@ -867,6 +906,7 @@ PRINTED = {
     "matched": (matched, matched_otherwise),
     "consequences": (consequences,),
     "diagnose": (diagnose,),
+    "recourse": (recourse,),
 }
 # Every interval that is printed: where it is made, and which part simulates it.
 INVENTORY = {
@@ -891,7 +931,7 @@ INVENTORY = {
         "auditing.inference.significance.flip_share_test",
         "rare (the same limits)",
     ),
-    "audit: bound from a sample of people": ("auditing.bounds.sampled_proof", "bounds"),
+    "audit: bound from a sample of people": ("auditing.bounds.exact_search", "bounds"),
     "audit: bound for the population": ("auditing.inference.certificate.finite_sample_bound", "bounds"),
     "verify: sampled share of all rows": ("auditing.verification.asked_shares.sample_rows", "verify"),
     "evaluate: accuracy, balanced accuracy": ("core.intervals", "groups attack"),
@@ -908,6 +948,7 @@ INVENTORY = {
     "twin_study: consequences": ("counterfactuals.changes.refit_measures", "consequences"),
     "diagnose: AUC or R² of probes": ("fair_metrics.diagnosis.probe", "diagnose"),
     "diagnose: angles (spread of resamples, not an interval)": ("fair_metrics.stability", "none"),
+    "recourse: median costs, shares without a way, dearer, cheaper": ("explaining.burden", "recourse"),
     "improve: announced figures": ("improving.figures", "announced_intervals.py"),
     "audit_scores, audit_texts: shifts, equivalence": ("text", "benchmarks of text audits"),
 }

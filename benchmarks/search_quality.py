@@ -24,8 +24,7 @@ import torch
 import likewise as lw
 from likewise.auditing.bounds.linear.model import LinearModel
 from likewise.auditing.bounds.linear.search import exact_dual
-from likewise.auditing.dual.finite_dual import solve_dual
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric, euclidean
@@ -225,7 +224,15 @@ def adult():
     for name, metric in metrics.items():
         for eps in ALL_EPS:
             began = time.process_time()
-            found = exact_dual(fitted, X, y, metric=metric, domain=box, eps=eps, tol=1e-6)
+            found = exact_dual(
+                LinearModel(fitted.coef_, fitted.intercept_, fitted.classes_),
+                X,
+                y,
+                metric=metric,
+                domain=box,
+                eps=eps,
+                tol=1e-6,
+            )
             spent = time.process_time() - began
             print(
                 f"| {name} | {eps:g} | {spent:.1f} | {found.status} | {found.value:.4f} | {found.lam:.3g} |"
@@ -286,10 +293,9 @@ def within():
     """What is found for 150 people alone and among all of the test split; what all of them cost."""
     from bounds import tree_model
 
-    from likewise.auditing.preparation import prepare_people
     from likewise.auditing.request import AuditRequest
-    from likewise.auditing.rounds import search_people
-    from likewise.auditing.search.choosing import read_searches
+    from likewise.auditing.search.contract import read_searches
+    from likewise.auditing.worst_case import prepare_people, search_people
 
     data, frame, metrics, chosen = adult_trees()
     place = {int(row): i for i, row in enumerate(data.test_index)}

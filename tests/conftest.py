@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def loops_are_compiled_once():
+def loops_are_compiled_once(tmp_path_factory):
     """Let a process that needs a loop which another one is compiling wait for it, and take it from numba's cache."""
     try:
         from numba.core.compiler_lock import global_compiler_lock
@@ -25,6 +24,9 @@ def loops_are_compiled_once():
         yield
         return
     compile_here, compiling = Dispatcher.compile, set()
+    locks = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        locks = locks.parent  # the folder of all processes of this run
 
     def compile_once(self, signature):
         code = self.py_func.__code__
@@ -35,9 +37,7 @@ def loops_are_compiled_once():
                 return compile_here(self, signature)
             compiling.add(name)
             try:
-                with (Path(tempfile.gettempdir()) / f"likewise-compiling-{os.getuid()}-{name}").open(
-                    "w"
-                ) as file:
+                with (locks / f"compiling-{name}").open("w") as file:
                     fcntl.flock(file, fcntl.LOCK_EX)
                     return compile_here(self, signature)
             finally:

@@ -141,7 +141,7 @@ def make_subject(name, seed, people=6, max_rows=6000, small=False):
             seed,
             classes=kind.classes,
             labels=kind.labels,
-            people=3 if small and kind.slow else people,
+            people=min(people, 3) if small and kind.slow else people,
             small=small or kind.slow,
         )
         domain, metric, table = make_domain_and_metric(table)
@@ -178,8 +178,10 @@ def _notes(table):
     return [name for name, holds in facts.items() if holds]
 
 
-def run_case(name, seed, loss, eps, *, people=6, max_rows=6000, small=False, how=EXACT, otherwise="auto"):
-    """Audit and verify; list every claim that is refuted.
+def run_case(
+    name, seed, loss, eps, *, people=6, max_rows=6000, small=False, how=EXACT, otherwise="auto", verify=True
+):
+    """Audit and (with `verify`) verify; list every claim that is refuted.
 
     `how` are arguments of the audit; a model that is not read is audited with ``search=otherwise``, if any.
     """
@@ -191,7 +193,8 @@ def run_case(name, seed, loss, eps, *, people=6, max_rows=6000, small=False, how
         result = _audit(subject, loss, eps, how, otherwise, out)
         if result is not None:
             _check_audit(subject, result, loss, eps, out)
-        _check_verify(subject, seed, 400 if small else 1500, out)
+        if verify:
+            _check_verify(subject, seed, 400 if small else 1500, out)
     return out
 
 

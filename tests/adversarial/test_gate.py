@@ -90,6 +90,11 @@ def test_a_model_of_z_scores_and_a_raw_table_get_no_verdict(adult_numbers, on_z_
     twins = people.assign(sex=1.0 - people["sex"])
     truth = (model.predict(scores) != model.predict((twins - mean) / scale)).sum()
     assert truth > 20  # decisions that do change, which no answer about the raw table can tell
+    for labels in (y, None):
+        first = lw.audit(model, people, labels, sensitive_features=["sex"])
+        # Weights alone have no units: without labels it is said that everybody gets one decision, and nothing is proved.
+        assert kinds(first) & BLOCKING or (labels is None and name == "logistic" and kinds(first) == {"same"})
+        assert first.headline.badge == ("unanswered" if kinds(first) & BLOCKING else "not_found")
     result = audited(model, people, y, "sex", delta=0.9)
     assert kinds(result) & BLOCKING
     # Neither may be said: what is shown is as far from the model in its own units as what is proved.
@@ -140,9 +145,10 @@ def test_the_command_line_says_it_first_and_exits_with_3(adult_numbers, on_z_sco
     table.to_csv(tmp_path / "people.csv", index=False)
     words = [str(tmp_path / "model.json"), str(tmp_path / "people.csv"), "--target", "paid"]
     words += ["--sensitive", "sex"]
-    for extra in (["--delta", "0.9"], ["--delta", "0"], []):
+    worst = ["--eps", "0", "--metric", "columns"]
+    for extra in ([*worst, "--delta", "0.9"], [*worst, "--delta", "0"], ["--limit", "50%"], []):
         with pytest.raises(SystemExit) as ended:
-            main(["audit", *words, "--eps", "0", "--metric", "columns", *extra])
+            main(["audit", *words, *extra])
         out = " ".join(capsys.readouterr().out.split())
         assert ended.value.code == 3
         assert "Could not be answered: The table does not seem to be in the units" in out
@@ -227,12 +233,14 @@ def test_a_column_that_is_not_read_is_called_trivial(some_people, tmp_path):
         assert words in result.findings[0].sentence, name
         assert "proxies" in result.findings[0].sentence
         assert result.verdict() == "fair (trivially)", name
+        first = lw.audit(model, people, y, sensitive_features=["sex"])
+        assert (first.headline.badge, kinds(first)) == ("not_read", {"unread"}), name
         found = result.headline
         assert (found.badge, found.title) == ("not_read", "Not read by the model (sex)")
-        assert found.sentence.startswith("No answer of the model depends on sex")
+        assert found.sentence.startswith("The model does not use the entry for sex")
         result.raise_if_unfair()
         jsonschema.validate(audit_document(result), json_schema())
-        assert "No answer of the model depends on sex" in " ".join(str(result).split())
+        assert "The model does not use the entry for sex" in " ".join(str(result).split())
     write_html(result, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Not read by the model (sex)" in page
@@ -283,17 +291,17 @@ def test_a_proxy_keeps_a_proof_from_being_trivial(some_people):
 
 def real_tables():
     adult = lw.datasets.load_adult()
-    yield "adult", adult.frame_train.iloc[:1500], adult.y_train[:1500], "sex"
+    yield "adult", adult.frame_train.iloc[:800], adult.y_train[:800], "sex"
     german = lw.datasets.load_german()
-    yield "german", german.frame_train, german.y_train, "sex"
+    yield "german", german.frame_train[:800], german.y_train[:800], "sex"
     compas = SHARED / "compas-scores-two-years.csv"
     if compas.exists():
         chosen = ["sex", "age", "race", "juv_fel_count", "priors_count", "c_charge_degree", "two_year_recid"]
-        table = pd.read_csv(compas, usecols=chosen).dropna().iloc[:1500]
+        table = pd.read_csv(compas, usecols=chosen).dropna().iloc[:800]
         yield "compas", table.drop(columns="two_year_recid"), table["two_year_recid"], "sex"
     law = SHARED / "law_school.csv"
     if law.exists():
-        table = pd.read_csv(law).dropna().iloc[:1500]
+        table = pd.read_csv(law).dropna().iloc[:800]
         table["male"] = np.where(table["male"] == 1, "yes", "no")
         yield "law school", table.drop(columns="pass_bar"), table["pass_bar"].astype(int), "male"
 
@@ -550,6 +558,9 @@ def test_no_proof_of_a_table_that_the_model_was_not_fitted_on(seed):
         assert not right.findings, (model, right.findings)
         assert right.changed.count > 0
         for turn, (kind, table) in enumerate(other_tables(people)):
+            # Every model with two of the tables, and every table with most models.
+            if (number + turn) % 3 == 1:
+                continue
             table = table.astype({"group": "category", "region": "category"}) if typed else table
             labels = y if (number + turn) % 2 else None
             found = lw.audit(model, table, labels, sensitive_features=["group"], eps=0.0)

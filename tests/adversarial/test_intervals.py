@@ -12,11 +12,10 @@ from scipy import stats
 
 import likewise as lw
 from likewise.auditing import audit
-from likewise.auditing.dual.finite_dual import dual_curve
-from likewise.auditing.dual.frontier import Frontier
-from likewise.auditing.dual.moments import Moments
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.inference.intervals import frontier_gains, gap_interval, prices_around
 from likewise.auditing.inference.significance import gap_test_of_moments
+from likewise.core.exact_sum import Moments
 from likewise.core.intervals import Interval, bounded_mean_interval, mean_share_interval
 from likewise.evaluation import evaluate
 from likewise.evaluation.groups import gap_intervals

@@ -21,9 +21,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
-from likewise.auditing.bounds.families import family_of
+from likewise.auditing.bounds.families import Asker, check_reading, family_of
 from likewise.auditing.bounds.networks import NetworkFamily
-from likewise.auditing.bounds.reading_check import Asker, check_reading
 from likewise.auditing.bounds.tree_tables import TableTrees
 from likewise.auditing.problem import AuditProblem
 from likewise.core.errors import InputError
@@ -144,7 +143,7 @@ def differs(family, changed, rows):
 
 def caught(name, count, seed=0):
     """How many of `count` changed readings are refused, and how many changes show."""
-    from likewise.auditing.bounds.reading_check import random_rows
+    from likewise.auditing.bounds.families import random_rows
 
     table, y = people()
     table = by_categories(table) if name == "hist" else table

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import likewise as lw
-from likewise.auditing.bounds import sampled_proof
+from likewise.auditing.bounds import exact_search
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
@@ -181,24 +181,24 @@ def test_time_that_is_left_goes_to_more_people(monkeypatch):
     domain = lw.TabularDomain().fit(people)
     metric = lw.ExpertSubspace(["s"], domain=domain).fit(people).metric_
     problem = AuditProblem.build(model, people, y, metric=metric, domain=domain, encoded=False)
-    looks, solve = [], sampled_proof._People.solve
+    looks, solve = [], exact_search._People.solve
 
     def watched(self, at, lam, nodes, seconds):
         if nodes:
             looks.append(len(at))
         return solve(self, at, lam, nodes, seconds)
 
-    monkeypatch.setattr(sampled_proof._People, "solve", watched)
-    monkeypatch.setattr(sampled_proof._People, "worthwhile", lambda self, lam, *_: lam)
-    monkeypatch.setattr(sampled_proof._People, "price", lambda self, *_: 0.5)
+    monkeypatch.setattr(exact_search._People, "solve", watched)
+    monkeypatch.setattr(exact_search._People, "worthwhile", lambda self, lam, *_: lam)
+    monkeypatch.setattr(exact_search._People, "price", lambda self, *_: 0.5)
     # The people of the pilot seem to take half a minute each.
     ticks = iter([0.0, 720.0])
-    monkeypatch.setattr(sampled_proof, "time", SimpleNamespace(perf_counter=lambda: next(ticks, 0.0)))
-    found = sampled_proof.prove_by_sample(problem, Support.start(problem), 0.1, Budget(120.0), nodes=2_000)
+    monkeypatch.setattr(exact_search, "time", SimpleNamespace(perf_counter=lambda: next(ticks, 0.0)))
+    found = exact_search.prove_by_sample(problem, Support.start(problem), 0.1, Budget(120.0), nodes=2_000)
     assert found is not None
     # The pilot, a first round that looks short of time, and a second with what was left.
     assert len(looks) >= 3
-    assert found.people > looks[0] + looks[1]
+    assert found.bound.method.values["drawn"] > looks[0] + looks[1]
 
 
 def test_a_listed_pair_of_a_single_precision_column_is_the_pair_that_was_asked_about():

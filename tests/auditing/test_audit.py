@@ -274,7 +274,7 @@ def test_save_and_load(result, tmp_path):
     assert set(re.findall(parts, again)) <= set(re.findall(parts, written))
     result.save(tmp_path / "evidence")
     assert (tmp_path / "evidence" / "evidence.json").is_file()
-    with pytest.raises(InputError, match=r"ends in \.json or \.html"):
+    with pytest.raises(InputError, match=r"ends in \.json, \.html or \.csv"):
         result.save(tmp_path / "audit.docx")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from likewise.auditing.inference.limits import betting_upper_limit
+from likewise.auditing.inference.intervals import betting_upper_limit
 from likewise.core.errors import InputError
 
 

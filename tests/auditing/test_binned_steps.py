@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps, dual_curve, solve_dual
-from likewise.auditing.dual.frontier import Frontier, steps_of
+from likewise.auditing.dual.finite_dual import (
+    ALL_BITS,
+    BinnedSteps,
+    Frontier,
+    dual_curve,
+    solve_dual,
+    steps_of,
+)
 
 
 def random_frontier(seed, n=400):

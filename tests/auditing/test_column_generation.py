@@ -7,9 +7,8 @@ import torch
 import likewise as lw
 from likewise.auditing.bounds.linear.model import LinearModel
 from likewise.auditing.bounds.linear.search import exact_dual
-from likewise.auditing.search.column_generation import ColumnReport, Prices, generate_columns
 from likewise.auditing.search.contract import Budget
-from likewise.auditing.search.gradient.search import GradientSearch
+from likewise.auditing.search.gradient.search import ColumnReport, GradientSearch, Prices, generate_columns
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric
@@ -119,7 +118,7 @@ def test_the_last_round_is_at_the_lambda_of_the_support(boxed_model, monkeypatch
             seen.append(found.lambda_)
         return found
 
-    monkeypatch.setattr("likewise.auditing.search.column_generation.solve_dual", noting)
+    monkeypatch.setattr("likewise.auditing.search.gradient.search.solve_dual", noting)
     _Watched.asked = []
     result = lw.audit(
         network_of(model),
@@ -155,7 +154,7 @@ def test_rounds_and_time_end_a_search_that_has_not_settled(boxed_model, monkeypa
             reports.append(found[1])
         return found
 
-    monkeypatch.setattr("likewise.auditing.search.column_generation.generate_columns", watched)
+    monkeypatch.setattr("likewise.auditing.search.gradient.search.generate_columns", watched)
     searched(network_of(model), X, y, metric, box, 0.1)
     by_rounds, by_time, enough = reports
     assert (len(by_rounds.prices.rounds), by_rounds.prices.settled) == (1, False)

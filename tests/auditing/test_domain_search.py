@@ -11,17 +11,16 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 
 import likewise as lw
+from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.supporting_rows import Support
-from likewise.auditing.preparation import prepare_people
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.request import AuditRequest
-from likewise.auditing.rounds import search_people
-from likewise.auditing.search.change_points import prices_of, probe_cuts, split_points
-from likewise.auditing.search.choosing import choose_searches, read_searches
-from likewise.auditing.search.contract import Budget
-from likewise.auditing.search.domain import DomainSearch
+from likewise.auditing.search.black_box import probe_cuts, split_points
+from likewise.auditing.search.contract import Budget, choose_searches, read_searches
+from likewise.auditing.search.domain import DomainSearch, MoveSearch, _asking, prices_of
+from likewise.auditing.worst_case import prepare_people, search_people
 
 LAMBDAS = (0.0, 0.3, 2.0, 10.0, 50.0)
 
@@ -325,3 +324,54 @@ def test_multiclass_and_immutable_columns():
     assert found.gap > 0.05
     assert (found.unfair_map.twins["job"] == table["job"].iloc[:30].to_numpy()).all()
     assert domain.validate(found.unfair_map.twins) == ()
+
+
+def test_asking_and_probing_end_when_the_time_is_up(setting):
+    """A first batch of a black box could not be stopped, and took four times a budget of one second."""
+    table, y, domain, model, metric = setting
+    calls = []
+
+    def ask(frame):
+        calls.append(len(frame))
+        return black_box(model, domain)(frame)
+
+    problem = AuditProblem.build(
+        lw.as_model(ask, classes=[0, 1], takes_frame=True),
+        table.iloc[:20],
+        y[:20],
+        metric=metric,
+        domain=domain,
+    )
+    layout = TableLayout.of(domain)
+    assert probe_cuts(lambda X: (X[:, [0]] > 40) * 1.0, layout, until=0.0) == {}
+    asked = []
+    for until in (0.0, np.inf):
+        search = MoveSearch(
+            layout,
+            metric,
+            (1.0,),
+            problem.coordinates.model.loss,
+            None,
+            _asking(problem, layout),
+            {},
+            until=until,
+        )
+        calls.clear()
+        rows = search.run(problem.X, problem.target)
+        asked.append((len(calls), len(rows.loss)))
+    # Everybody and their single moves are asked about whatever the time, rounds only before it is up.
+    assert asked[0][0] <= 3 < asked[1][0]
+    assert asked[0][1] > 20
+
+
+def test_a_model_that_was_read_already_is_used_however_little_time_is_left(setting, monkeypatch):
+    table, y, domain, model, metric = setting
+    problem = AuditProblem.build(model, table.iloc[:20], y[:20], metric=metric, domain=domain)
+    monkeypatch.setattr("likewise.auditing.search.domain.seconds_to_read", lambda problem: 1e9)
+    taken = []
+    monkeypatch.setattr("likewise.auditing.search.domain._read", lambda problem: taken.append(1))
+    DomainSearch().extend(problem, Support.start(problem), 0.1, Budget(60.0))
+    assert not taken
+    assert family_in(problem) is not None
+    DomainSearch().extend(problem, Support.start(problem), 0.1, Budget(60.0))
+    assert taken

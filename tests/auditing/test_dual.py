@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve, solve_dual
 from likewise.auditing.dual.stochastic_dual import algorithm1
 from likewise.core.errors import InputError, NotConvergedError
 
@@ -32,12 +31,13 @@ def random_frontier(seed, n=30, m=25, *, zero=True):
 
 
 def spent(frontier, solution):
-    """Transport and value of the map, the split rows included."""
+    """Transport and value of the map, the split row included."""
     d, f = frontier.squared_distance[solution.corner].copy(), frontier.loss[solution.corner].copy()
-    i, share = solution.split_rows, solution.split_fraction
-    after = solution.corner[i] + 1
-    d[i] += share * (frontier.squared_distance[after] - d[i])
-    f[i] += share * (frontier.loss[after] - f[i])
+    i, share = solution.split_row, solution.split_fraction
+    if i is not None:
+        after = solution.corner[i] + 1
+        d[i] += share * (frontier.squared_distance[after] - d[i])
+        f[i] += share * (frontier.loss[after] - f[i])
     return d.mean(), f.mean()
 
 
@@ -66,7 +66,7 @@ def test_budget_of_zero_moves_only_for_nothing_and_inf_takes_the_worst():
     assert all_of_it.lambda_ == 0
     assert all_of_it.value == pytest.approx(np.maximum.reduceat(frontier.loss, frontier.indptr[:-1]).mean())
     assert (all_of_it.corner == frontier.indptr[1:] - 1).all()
-    assert all_of_it.split_rows.size == 0
+    assert all_of_it.split_row is None
 
 
 def test_curve_and_solution_agree_and_gaps_invert():
@@ -95,7 +95,7 @@ def test_thinned_curve_lies_on_and_below_the_curve():
     assert curve.thin(10**6) is curve
 
 
-def test_rows_that_tie_are_split_alike_so_their_order_does_not_matter():
+def test_rows_that_tie_take_their_step_in_their_order_and_one_is_split():
     frontier = Frontier.from_points(
         base_loss=[0.0] * 3,
         row=[0, 1, 2],
@@ -103,10 +103,12 @@ def test_rows_that_tie_are_split_alike_so_their_order_does_not_matter():
         loss=[1.0, 1.0, 0.5],
         candidate=[0, 1, 2],
     )
-    solution = solve_dual(frontier, 1 / 3)
-    assert solution.split_rows.tolist() == [0, 1]
-    assert solution.split_fraction == pytest.approx(0.5)
-    assert (frontier.candidate[solution.corner] == -1).all()
+    solution = solve_dual(frontier, 0.5)
+    assert (solution.split_row, solution.split_fraction) == (1, pytest.approx(0.5))
+    assert frontier.candidate[solution.corner].tolist() == [0, -1, -1]
+    whole = solve_dual(frontier, 1 / 3)
+    assert (whole.split_row, whole.split_fraction) == (None, 0.0)
+    assert frontier.candidate[whole.corner].tolist() == [0, -1, -1]
 
 
 def test_weights_are_repeated_rows():

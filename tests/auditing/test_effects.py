@@ -269,7 +269,7 @@ def test_regressions_speak_of_the_target_and_count_only_with_a_tolerance():
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"skill": rng.normal(size=80), "sex": rng.choice(["F", "M"], 80)})
     pay = as_model(lambda frame: frame["skill"] + (frame["sex"] == "M"), loss="squared", takes_frame=True)
-    plain = lw.audit(pay, X, X["skill"], sensitive_features=["sex"])
+    plain = lw.audit(pay, X, X["skill"].rename("pay"), sensitive_features=["sex"])
     assert plain.changed is None
     assert plain.favourable is None
     rows = plain.effects.set_index("recorded")[["people", "lower", "higher", "change"]].to_dict("index")
@@ -283,7 +283,7 @@ def test_regressions_speak_of_the_target_and_count_only_with_a_tolerance():
     }
     assert plain.sensitive.shift == pytest.approx((1.0, 1.0))
     assert plain.headline.sentence.startswith(
-        "If only the entry for sex were different, the predicted skill would change by up to 1.000 on average over 80 people"
+        "If only the entry for sex were different, the predicted pay would change by up to 1.000 on average over 80 people"
     )
     assert lw.audit(pay, X, X["skill"], sensitive_features=["sex"], tolerance=0.5).changed.count == 80
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from likewise.auditing.bounds.linear.box_response import BoxResponse, CostForm
+from likewise.auditing.bounds.linear.model import BoxResponse, CostForm
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 

@@ -7,11 +7,9 @@ import sys
 import pytest
 import torch
 
-from likewise.auditing.search.gradient import adam as fast
-from likewise.auditing.search.gradient.adam import adam, fast_adam
-from likewise.auditing.search.gradient.ascent import RowStatus
-from likewise.auditing.search.gradient.free_moves import FreeSpace, free_moves
-from likewise.auditing.search.gradient.spaces import Quadratic, RowSpace
+from likewise.auditing.search.gradient import ascent as fast
+from likewise.auditing.search.gradient.ascent import RowStatus, adam, fast_adam
+from likewise.auditing.search.gradient.spaces import FreeSpace, Quadratic, RowSpace, free_moves
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, Unbounded
 from likewise.fair_metrics import FairMetric, euclidean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier
 from likewise.core.errors import InputError, ModelError
 
 

@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from likewise.auditing.dual.finite_dual import dual_curve
-from likewise.auditing.dual.frontier import Frontier
-from likewise.auditing.dual.moments import Moments
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.inference.certificate import Bound, ConfidenceInterval
 from likewise.auditing.inference.intervals import (
     frontier_gains,
     gap_interval,
     halves,
+    mean_lower_limit,
+    mean_upper_limit,
     population_interval,
     prices_around,
     share_interval,
     split_interval,
 )
-from likewise.auditing.inference.limits import mean_lower_limit, mean_upper_limit
 from likewise.core.errors import InputError
+from likewise.core.exact_sum import Moments
 
 FREE = np.inf
 

@@ -5,13 +5,11 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
-from likewise.auditing.bounds.linear.box_response import CostForm
 from likewise.auditing.bounds.linear.margin import MarginSupremum, follow_margins
-from likewise.auditing.bounds.linear.model import LinearModel, Problem
+from likewise.auditing.bounds.linear.model import CostForm, LinearModel, Problem
 from likewise.auditing.bounds.linear.search import exact_dual
 from likewise.auditing.bounds.linear.supremum import exact_supremum, maximise_cross_entropy
-from likewise.auditing.dual.finite_dual import solve_dual
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, TabularDomain
 from likewise.fair_metrics import FairMetric, euclidean

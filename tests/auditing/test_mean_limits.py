@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from likewise.auditing.dual.moments import Moments
-from likewise.auditing.inference.limits import (
+from likewise.auditing.inference.intervals import (
     dirichlet_mean_tails,
     mean_at_most_p_value,
     mean_lower_limit,
     mean_upper_limit,
 )
 from likewise.core.errors import InputError
+from likewise.core.exact_sum import Moments
 
 
 class TestDirichletMean:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from likewise.auditing.dual.moments import Moments
+from likewise.core.exact_sum import Moments
 
 
 @settings(deadline=None)

@@ -281,7 +281,7 @@ def test_every_number_of_question_one_equals_brute_force(kind, model):
     listed = result.people
     assert len(listed) == result.changed.count
     assert missing or set(listed["row"]) >= {given.index[i] for i in range(N) if changed[i]}
-    order = {"lose": 0, "gain": 1, "other": 2}
+    order = {"gain": 0, "lose": 1, "other": 2}
     assert [order[d] for d in listed["direction"]] == sorted(order[d] for d in listed["direction"])
 
 
@@ -349,7 +349,7 @@ def test_badge_and_sentence_come_from_the_same_count():
         moves = result.sensitive.depends
         assert (found.badge == "depends") == (moves and result.answered), name
         none = found.sentence.startswith(
-            ("None of", "For none", "No other", "No prediction", "No answer", "Everybody gets")
+            ("None of", "For none", "No other", "No prediction", "The model does not use", "Everybody gets")
         )
         assert none == (badge in ("not_read", "independent", "not_found")), (name, found.sentence)
         if badge == "independent":
@@ -414,6 +414,25 @@ def test_a_limit_is_a_share_of_the_decisions():
 )  # fmt: skip
 def test_a_favourable_outcome_is_guessed_only_if_it_is_plain(classes, favourable):
     assert guess_favourable(np.array(classes, dtype=object)) == favourable
+
+
+@pytest.mark.parametrize(
+    ("target", "favourable"),
+    [("two_year_recid", 0), ("default payment", 0), ("Fraud", 0), ("hired", 1), (None, 1), ("pass_bar", 1)],
+)
+def test_nobody_is_assumed_to_want_a_yes_that_costs_them(target, favourable):
+    """Broke once: being predicted to offend again was called the favourable decision."""
+    assert guess_favourable(np.array([0, 1]), target) == favourable
+    X, y = people()
+
+    def biased(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+
+    result = lw.audit(biased, X, pd.Series(y, name=target), sensitive_features=["sex"])
+    assert (result.favourable, result.guessed) == (favourable, True)
+    women = result.effects.query("recorded == 'F'")[["lose", "gain"]].iloc[0]
+    assert (women["gain"] > 0) == (favourable == 1)
+    assert (women["lose"] > 0) == (favourable == 0)
 
 
 def test_people_are_where_they_are_in_the_users_frame():

@@ -13,10 +13,9 @@ from likewise.auditing.bounds.families import family_of
 from likewise.auditing.bounds.linear.search import LinearSearch
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.search.change_points import draw_rows, probe_cuts
-from likewise.auditing.search.column_generation import refine
-from likewise.auditing.search.gradient.search import GradientSearch
-from likewise.auditing.search.moves import options_of
+from likewise.auditing.search.black_box import draw_rows, probe_cuts
+from likewise.auditing.search.domain import options_of
+from likewise.auditing.search.gradient.search import GradientSearch, refine
 from likewise.core.errors import InputError
 from likewise.data import TabularDomain
 from likewise.fair_metrics import euclidean

@@ -175,7 +175,7 @@ def test_bad_losses_are_named():
     with pytest.raises(InputError, match="lengths differ"):
         gap_test([0.1, 0.2], [0.1])
     with pytest.raises(InputError, match="at least two"):
-        gap_test([0.1], [0.2])
+        gap_test([0.2], [0.1])  # a loss that fell: its mean is tested by its variance
     with pytest.raises(InputError, match="every loss before is 0"):
         loss_ratio_test([0.0, 0.0], [0.0, 0.0], statistic="ratio_of_means")
     with pytest.raises(InputError, match="'statistic'"):

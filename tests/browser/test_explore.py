@@ -17,6 +17,7 @@ from likewise.models import as_model
 from likewise.report import Comparison, render_html, write_html
 from likewise.report.explore import explore_document, page_model
 from likewise.report.explore.document import column_documents
+from likewise.report.first_words import example_person
 from likewise.report.page import asset
 
 
@@ -166,7 +167,7 @@ def test_rules_are_those_of_the_domain(panel, story):
 # ---- the visitor -----------------------------------------------------------------------------------------
 
 
-def test_a_visitor_tries_the_first_person_who_would_lose(browser, pages, story):
+def test_a_visitor_tries_the_first_person_who_would_gain(browser, pages, story):
     from selenium.webdriver.common.keys import Keys
 
     browser.driver.get_log("browser")
@@ -178,7 +179,7 @@ def test_a_visitor_tries_the_first_person_who_would_lose(browser, pages, story):
     document = json.loads(browser.js("return document.getElementById('data').textContent"))
     row = next(one for one in document["summary"]["people"] if one["person"] == number)
     assert list(row["change"]) == ["sex"]
-    assert (row["decision"], row["instead"]) == ("granted", "refused")
+    assert (row["decision"], row["instead"]) == ("refused", "granted")
     first.find_element("css selector", ".try").click()
     assert browser.js("return document.activeElement.id") == "explore-person"
     assert shown(browser, ".outcome-decision") == row["decision"]
@@ -242,7 +243,7 @@ def test_the_decision_for_all_values_of_the_sensitive_columns(panel, story):
 
 
 def test_the_panel_begins_with_the_person_of_the_first_screen(panel, story):
-    first = story.results["plain"].listed[0].person
+    first = example_person(story.results["plain"]).person
     assert panel.one("#explore-person").get_attribute("value") == str(first)
 
 

@@ -55,7 +55,8 @@ def test_a_limit_is_a_share_of_the_decisions_and_no_search_runs_unasked(run, tab
 
 
 def test_people_are_named_by_their_line_of_the_file(run, table, model, people):
-    document = json.loads(run("audit", model, table, *SEX, "--sample", "100", "-o", "-").out)
+    whole = run("audit", model, table, *SEX, "--sample", "100", "-o", "-", "-o", "changed.csv")
+    document = json.loads(whole.out)
     scope, listed = document["summary"]["scope"], document["summary"]["people"]
     assert (scope["people"], scope["supplied"], scope["sampled"], scope["counted"]) == (
         100,
@@ -71,6 +72,9 @@ def test_people_are_named_by_their_line_of_the_file(run, table, model, people):
         assert {name: str(value) for name, value in one["cells"].items()} == {
             name: value for name, value in cells.items() if name in one["cells"]
         }
+    written = pd.read_csv("changed.csv")
+    assert written["row"].tolist() == [one["row"] for one in listed]
+    assert len(written) == document["summary"]["changed"]["count"]
     short = run("audit", model, table, *SEX, "--sample", "100").out
     assert short.startswith("A random sample: 100 of the table's 240 rows.")
     chosen = document["summary"]["example_person"]
@@ -418,7 +422,7 @@ OPTIONS = [
     (["--metric", "other.safetensors"], "no column 'size'"),
     (["-o", "no/page.html"], "does not exist"),
     (["-o", "."], "holds no evidence"),
-    (["-o", "people.csv"], "-o takes FILE.html, FILE.json, -, FOLDER/, FOLDER.parquet, got"),
+    (["-o", "people.txt"], "-o takes FILE.html, FILE.json, FILE.csv, -, FOLDER/, FOLDER.parquet, got"),
     (["-o", "other.json"], "--force"),
     (["-o", "a.json", "-o", "b.json"], "two of the same kind"),
     (["--set", "serch=exact"], "no key 'serch' (did you mean 'search'?)."),

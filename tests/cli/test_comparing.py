@@ -7,7 +7,7 @@ def test_models_with_and_without_gradients_are_searched_alike():
     """Broke once: gaps by candidates stood beside gaps by gradient, .054 and .137 for the same network."""
     import torch
 
-    from likewise.cli.comparing import Setting, _searched_alike
+    from likewise.cli.improve import Setting, _searched_alike
     from likewise.models.matching import Matched
 
     notes = []

@@ -3,9 +3,13 @@
 import contextlib
 import json
 import os
-import subprocess
 import sys
+import threading
 from pathlib import Path
+
+import pytest
+
+from likewise.cli.app import main
 
 
 def test_the_demo_shows_a_model_that_no_longer_is_unfair(run):
@@ -34,28 +38,38 @@ def test_the_demo_replaces_its_own_page_and_no_other(run):
     assert Path("mine.html").read_text() == "mine"
 
 
-def read_terminal(*arguments, cwd):
+@pytest.fixture
+def read_terminal(monkeypatch):
     """Run the command with a terminal as its standard error, and return what appears there."""
-    master, slave = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "likewise", *map(str, arguments)],
-        stdout=subprocess.DEVNULL,
-        stderr=slave,
-        cwd=cwd,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
-    ) as process:
-        os.close(slave)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def read(*arguments):
+        master, slave = os.openpty()
         parts = []
-        # Linux raises when the other end is closed, others return nothing.
-        with contextlib.suppress(OSError):
-            while part := os.read(master, 65_536):
-                parts.append(part)
-    os.close(master)
-    assert process.returncode == 0
-    return b"".join(parts).decode()
+
+        def listen():
+            # Linux raises when the other end is closed, others return nothing.
+            with contextlib.suppress(OSError):
+                while part := os.read(master, 65_536):
+                    parts.append(part)
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        with os.fdopen(slave, "w") as terminal, monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", terminal)
+            with pytest.raises(SystemExit) as ended:
+                main([str(argument) for argument in arguments])
+        listener.join()
+        os.close(master)
+        assert not ended.value.code
+        return b"".join(parts).decode()
+
+    return read
 
 
-def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
+def test_progress_is_shown_on_a_terminal_only(table, tmp_path, monkeypatch, read_terminal):
+    monkeypatch.chdir(tmp_path)
     arguments = [
         "learn-metric",
         table,
@@ -66,7 +80,7 @@ def test_progress_is_shown_on_a_terminal_only(table, tmp_path):
         "metric.safetensors",
         "--force",
     ]
-    shown = read_terminal(*arguments, cwd=tmp_path)
+    shown = read_terminal(*arguments)
     assert "Reading people.csv" in shown
     assert "Learning who is comparable" in shown
-    assert read_terminal(*arguments, "--quiet", cwd=tmp_path) == ""
+    assert read_terminal(*arguments, "--quiet") == ""

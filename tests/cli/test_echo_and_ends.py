@@ -146,8 +146,7 @@ def test_ctrl_c_while_libraries_load_leaves_no_traceback():
 
 
 def test_an_interrupted_result_is_not_delivered(tmp_path):
-    from likewise.cli.options import Outputs
-    from likewise.cli.output import deliver
+    from likewise.cli.output import Outputs, deliver
     from likewise.core import progress
 
     progress._interrupted.set()

@@ -16,6 +16,7 @@ from likewise.core.errors import InputError
 from likewise.improving.candidates import BoostingCandidate
 
 SMALL = {"n_estimators": 10, "max_depth": 2}
+TWO_FOLDS = ("--set", "folds=2")
 TWO = (
     BoostingCandidate("plain", "", blind=False, choices=SMALL),
     BoostingCandidate("blind", "", choices=SMALL),
@@ -60,7 +61,18 @@ def run(*words):
 def test_a_folder_with_everything_comes_out(table, here, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     out = tmp_path / "better"
-    words = (table, "--target", "hired", "--sensitive", "sex", "--edit", "kind:x=y", "--within", "0.2")
+    words = (
+        table,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        "--edit",
+        "kind:x=y",
+        "--within",
+        "0.2",
+        *TWO_FOLDS,
+    )
     done = run(*words, "-o", out)
     assert done.exit_code == 0
     assert {path.name for path in out.iterdir()} == {
@@ -68,9 +80,7 @@ def test_a_folder_with_everything_comes_out(table, here, tmp_path, monkeypatch):
     }  # fmt: skip
     document = json.loads((out / "improvement.json").read_text())
     assert document["chosen"] == "blind"
-    repeated = (
-        f"likewise improve {table} --target hired --sensitive sex --edit kind:x=y --within 0.2 --output {out}"
-    )
+    repeated = f"likewise improve {table} --target hired --sensitive sex --edit kind:x=y --within 0.2 --set folds=2 --output {out}"
     assert shlex.split(document["command"]) == shlex.split(repeated)
     assert "Wrote improvement.json, index.html, alternatives.csv and model.ubj to " in done.stdout
     assert "about" in done.stderr
@@ -82,13 +92,13 @@ def test_a_folder_with_everything_comes_out(table, here, tmp_path, monkeypatch):
     # again: nothing is left to compute, and the same comes out
     before = {p.name: p.read_bytes() for p in out.iterdir() if p.is_file()}
     again = run(*words, "-o", out)
-    assert "10 cells are finished; 0 to compute" in again.stderr
+    assert "4 cells are finished; 0 to compute" in again.stderr
     assert {p.name: p.read_bytes() for p in out.iterdir() if p.is_file()} == before
 
 
 def test_stopped_and_started_again_it_ends_the_same(table, here, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    words = (table, "--target", "hired", "--sensitive", "sex", "--quiet")
+    words = (table, "--target", "hired", "--sensitive", "sex", "--quiet", *TWO_FOLDS)
     run(*words, "-o", tmp_path / "whole")
     from likewise.improving import choosing as cross_validation
 
@@ -96,7 +106,7 @@ def test_stopped_and_started_again_it_ends_the_same(table, here, tmp_path, monke
 
     def stop(*arguments, **choices):
         calls.append(1)
-        if len(calls) == 4:
+        if len(calls) == 3:
             raise KeyboardInterrupt
         return tally(*arguments, **choices)
 
@@ -104,7 +114,7 @@ def test_stopped_and_started_again_it_ends_the_same(table, here, tmp_path, monke
     assert (
         CliRunner().invoke(cli, ["improve", *map(str, words), "-o", str(tmp_path / "parts")]).exit_code == 1
     )
-    assert len((tmp_path / "parts" / "cells.jsonl").read_text().splitlines()) == 3
+    assert len((tmp_path / "parts" / "cells.jsonl").read_text().splitlines()) == 2
     assert not (tmp_path / "parts" / "improvement.json").exists()
     assert run(*words, "-o", tmp_path / "parts").exit_code == 0
     whole, parts = (
@@ -129,7 +139,7 @@ def test_your_model_is_compared(table, here, tmp_path):
     model.fit(frame.drop(columns="hired"), frame["hired"]).save_model(tmp_path / "current.json")
     done = run(
         tmp_path / "numbers.csv", "--target", "hired", "--sensitive", "sex", "--model", tmp_path / "current.json",
-        "-o", tmp_path / "better", "--least", "changed", "--within", "0.3",
+        "-o", tmp_path / "better", "--least", "changed", "--within", "0.3", *TWO_FOLDS,
     )  # fmt: skip
     assert done.exit_code == 0
     document = json.loads((tmp_path / "better" / "improvement.json").read_text())
@@ -154,7 +164,17 @@ def test_mistakes_are_told(table, words, message, tmp_path):
 
 
 def test_other_choices_do_not_replace_what_is_there(table, here, tmp_path):
-    words = (table, "--target", "hired", "--sensitive", "sex", "--quiet", "-o", tmp_path / "better")
+    words = (
+        table,
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+        "--quiet",
+        *TWO_FOLDS,
+        "-o",
+        tmp_path / "better",
+    )
     run(*words)
     with pytest.raises(InputError, match="other settings"):
         run(*words, "--seed", "1")

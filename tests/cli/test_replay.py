@@ -48,6 +48,56 @@ def edit(path, change):
     path.write_text(to_json(sealed(document)), encoding="utf-8")
 
 
+def test_every_file_that_was_read_or_written_is_compared(run, tmp_path, audited):
+    """The file of --config could be changed; a folder could be added."""
+    shutil.copytree(audited, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "options.toml").write_text('target = "paid"\n')
+    words = ["model.safetensors", "people.csv", "--sensitive", "sex", "--config", "options.toml"]
+    assert run("audit", *words, "-o", "second/", "-q").code == 0
+    (tmp_path / "options.toml").write_text('target = "paid" \n')
+    done = run("replay", "second")
+    assert (done.code, "config" in done.err) == (2, True)
+    (tmp_path / "options.toml").write_text('target = "paid"\n')
+    (tmp_path / "second" / "more").mkdir()
+    done = run("replay", "second")
+    assert (done.code, "'more'" in done.err) == (2, True)
+
+
+def test_a_signature_says_who_made_the_evidence(run, tmp_path, audited):
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    from cryptography.hazmat.primitives import serialization as keys
+
+    shutil.copytree(audited, tmp_path, dirs_exist_ok=True)
+    for name in ("own", "other"):
+        key = ed25519.Ed25519PrivateKey.generate()
+        pem, plain = keys.Encoding.PEM, keys.NoEncryption()
+        private = key.private_bytes(pem, keys.PrivateFormat.PKCS8, plain)
+        public = key.public_key().public_bytes(pem, keys.PublicFormat.SubjectPublicKeyInfo)
+        (tmp_path / f"{name}.pem").write_bytes(private)
+        (tmp_path / f"{name}.pub").write_bytes(public)
+    words = ["audit", "model.safetensors", "people.csv", "--target", "paid", "--sensitive", "sex", "-q"]
+    assert "-o FOLDER/" in run(*words, "--sign", "own.pem").err
+    for wrong in ("own.pub", "people.csv", "none.pem"):
+        done = run(*words, "-o", "signed/", "--sign", wrong)
+        assert (done.code, "openssl genpkey" in done.err, (tmp_path / "signed").exists()) == (2, True, False)
+    assert run(*words, "-o", "signed/", "--sign", "own.pem").code == 0
+    assert run("replay", "signed", "--verify-key", "own.pub").code == 0
+    assert "another key" in run("replay", "signed", "--verify-key", "other.pub").err
+    assert "by nobody" in run("replay", "evidence", "--verify-key", "own.pub").err
+    signature = tmp_path / "signed" / "evidence.json.sig"
+    data = bytearray(signature.read_bytes())
+    data[0] ^= 1
+    signature.write_bytes(data)
+    assert "is not the signature" in run("replay", "signed").err
+    signature.unlink()
+    assert "evidence.json.sig" in run("replay", "signed").err
+    # Whoever writes other evidence, digests and all, cannot write its signature.
+    run(*words, "-o", "signed/", "--sign", "own.pem", "--force")
+    edit(tmp_path / "signed" / "evidence.json", lambda d: d.update(name="another"))
+    done = run("replay", "signed", "--verify-key", "own.pub")
+    assert (done.code, "is not the signature" in done.err) == (2, True)
+
+
 def test_the_figures_come_again_and_a_changed_one_is_seen(run, evidence, people):
     document = json.loads(evidence.read_text(encoding="utf-8"))
     assert document["run"]["options"]["seed"] == ["3"]

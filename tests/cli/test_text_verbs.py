@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from likewise.datasets import load_hiring_scores
-from likewise.report import print_scores
+from likewise.report import document_of, print_document
 from likewise.text import audit_scores
 
 HIRING = ["--unit", "job", "--by", "model", "--set", "variant=variant", "--set", "placebo=placebo_*"]
@@ -90,7 +90,7 @@ def test_equal_scores_pass_and_markup_in_names_is_text(run, tmp_path):
 def test_a_wide_terminal_shows_every_column(hiring, capsys):
     from rich.console import Console
 
-    print_scores(hiring[1], Console(width=150))
+    print_document(document_of(hiring[1]), Console(width=150))
     assert "above placebos" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""One audit of 2,500 of Adult's test people for every kind of model, raw tables and encoded rows alike."""
+"""One audit of 1,000 of Adult's test people for every kind of model, raw tables and encoded rows alike."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model
 
-PEOPLE = 2_500
+PEOPLE = 1_000
 SEARCH = CandidateSearch(edits=("sex", "race"))
 
 
 @cache
 def adult() -> tuple[Any, Any]:
     data = load_adult()
-    data = replace(data, train_index=data.train_index[:12_000], test_index=data.test_index[:PEOPLE])
+    data = replace(data, train_index=data.train_index[:5_000], test_index=data.test_index[:PEOPLE])
     return data, AttributeSubspace(attributes=["sex", "race"]).fit(data.X_train).metric_
 
 
@@ -168,7 +168,7 @@ def test_raw_people_and_encoded_rows_give_the_same_audit():
 def test_parts_of_the_test_set_give_the_same_rows_as_the_whole():
     data, metric = adult()
     model, whole = audited("torch")
-    for part in (slice(0, 1), slice(100, 120), slice(1000, 2000)):
+    for part in (slice(0, 1), slice(100, 120), slice(400, 800)):
         mine = CandidateSearch(edits=("sex", "race"), proxies=None).run(
             model, data.X_test[part], data.y_test[part], metric=metric, domain=data.domain, pool=data.X_test
         )

@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import likewise as lw
 from likewise.cli.app import main
+from likewise.core.errors import ModelError
 
 N = 160
 
@@ -367,3 +368,69 @@ def test_ids_and_dates_beside_gaps_are_listed_as_the_table_has_them():
     assert len(people)
     for one in people.itertuples():
         assert (one.number, one.born[:10]) == (frame["number"][one.row], str(frame["born"][one.row])[:10])
+
+
+def two_columns(n=60):
+    random = np.random.default_rng(0)
+    return pd.DataFrame({"age": random.integers(18, 80, n), "sex": random.choice(["F", "M"], n)})
+
+
+def by_age_and_sex(frame):
+    return 1 / (1 + np.exp(-(frame["age"] - 50) / 9 - (frame["sex"] == "M")))
+
+
+@pytest.mark.parametrize("name", ["level", "age group", "kind"])
+def test_a_category_of_whole_numbers_is_a_category_whatever_its_name(name):
+    """A name such as level made it an integer, which its type is not."""
+    frame = two_columns().assign(**{name: pd.Series([1, 2, 5] * 20).astype("category")})
+    found = lw.audit(by_age_and_sex, frame, sensitive_features=["sex"])
+    assert found.sensitive.changed == changed_by_hand(AsModel(by_age_and_sex), frame, ["sex"]) > 0
+
+
+class AsModel:
+    def __init__(self, function):
+        self.function = function
+
+    def predict(self, frame):
+        return (self.function(frame) > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("gap", [False, True], ids=["whole", "a missing word"])
+@pytest.mark.parametrize("label", [1, 1.0, True, "yes"], ids=["int", "float", "bool", "word"])
+def test_labels_that_are_all_favourable(label, gap):
+    frame = two_columns()
+    if gap:
+        frame["word"] = pd.Series(["u", "v"] * 30).mask(np.arange(60) == 5)
+    favourable = label if isinstance(label, str) else 1
+    found = lw.audit(by_age_and_sex, frame, [label] * 60, sensitive_features=["sex"], favourable=favourable)
+    assert found.sensitive.changed == changed_by_hand(AsModel(by_age_and_sex), frame, ["sex"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("y", "favourable", "said"),
+    [
+        ([5] * 60, 5, r"the target has 5\. Pass people of both labels"),
+        ([True, False] * 30, 2, r"no value 2\. Its values: False and True\."),
+        ([None] * 60, 1, "missing for everybody"),
+        ([1, "a", None] * 20, 1, "a mix of int and str"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_said(y, favourable, said):
+    with pytest.raises(lw.InputError, match=said):
+        lw.audit(by_age_and_sex, two_columns(), y, sensitive_features=["sex"], favourable=favourable)
+
+
+def test_a_path_takes_the_name_of_the_target(tmp_path):
+    frame = two_columns()
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.raises(lw.InputError, match=r"'y' must be the name of the target column .* got a Series"):
+        lw.audit(by_age_and_sex, tmp_path / "people.csv", frame["age"], sensitive_features=["sex"])
+
+
+def test_what_another_library_says_ends_in_one_full_stop():
+    def fails(frame):
+        raise ValueError("these do not match.")
+
+    with pytest.raises(ModelError, match=r"do not match\. The model was handed") as caught:
+        lw.audit(fails, two_columns(), sensitive_features=["sex"])
+    assert ".." not in str(caught.value)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
+import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -39,6 +41,41 @@ def test_words_of_parquet_files_keep_their_types():
     frame.to_parquet(out)
     read = read_table(MemoryFile("a.parquet", out.getvalue())).frame
     pd.testing.assert_frame_equal(read, frame)
+
+
+def excel_with_a_row_far_down() -> bytes:
+    book, changed = io.BytesIO(), io.BytesIO()
+    pd.DataFrame({"a": [1, 2]}).to_excel(book, index=False)
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            data = old.read(part)
+            new.writestr(part, data.replace(b'r="3"', b'r="999999999999"') if "sheet1" in part else data)
+    return changed.getvalue()
+
+
+def parquet_of_bytes() -> bytes:
+    out = io.BytesIO()
+    pd.DataFrame({"a": [b"\xff\xfe", b"a"]}).to_parquet(out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "code"),
+    [
+        ("columns.csv", lambda: ",".join(f"c{k}" for k in range(100_000)).encode() + b"\n", 2),
+        ("bytes.parquet", parquet_of_bytes, 2),
+        ("doubled.csv", lambda: b",".join([b"a"] * 3_000) + b"\n" + b",".join([b"1"] * 3_000) + b"\n", 0),
+        ("packed.csv.gz", lambda: gzip.compress(b"a,b\n" + b"1,2\n" * 1_200_000), 2),
+        ("far.xlsx", excel_with_a_row_far_down, 0),
+    ],
+)
+def test_what_took_minutes_memory_or_ended_unforeseen(name, make, code, tmp_path, capsys, monkeypatch):
+    """A minute, 2.8 GB of a 200 KB file, for ever, and "something unforeseen": what a stranger found."""
+    if name == "packed.csv.gz":  # as 512 MB are to 50,000,000 rows
+        monkeypatch.setattr("likewise.data.table_limits._LEAST_ROOM", 2**24)
+    (tmp_path / name).write_bytes(make())
+    assert ends("inspect", tmp_path / name, "--no-file") == code
+    assert "unforeseen" not in capsys.readouterr().err
 
 
 QUICK = ("list-20000", "record-20000", "offsets", "codes", "digits", "surrogate", "escape", "list-10")

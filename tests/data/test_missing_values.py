@@ -119,7 +119,7 @@ ASKED = (
 def solved(frame, model, folder, **other):
     """The audit of the command line, up to its result."""
     from likewise.auditing.auditor import audit_case
-    from likewise.cli.audit import AuditChoices, make_case
+    from likewise.cli.case import AuditChoices, make_case
     from likewise.cli.options import TableChoices
     from likewise.models.model_files import LoadedModel
 

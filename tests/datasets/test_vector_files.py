@@ -149,7 +149,7 @@ def damaged(data: bytes) -> bytes:
 
 
 BAD = {
-    "empty": (b"", "not a file of word vectors"),
+    "empty": (b"", "some.vec is empty"),
     "prose": (b"It was a dark night.\nThe rain fell.\n", "not a file of word vectors"),
     "csv": (b"name,sex,percent\naaron,male,0.24\n", "not a file of word vectors"),
     "one long line": (b"x" * 100_000, "not a file of word vectors"),

@@ -67,7 +67,7 @@ def test_bad_name_lists_say_what_to_do(tmp_path):
     with pytest.raises(FormatError, match="not a CSV file"):
         read_names(path, owner="load_sentiment")
     path.write_bytes(b"")
-    with pytest.raises(FormatError, match="not a CSV file"):
+    with pytest.raises(FormatError, match="is empty"):
         read_names(path, owner="load_sentiment")
 
 

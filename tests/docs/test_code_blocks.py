@@ -329,7 +329,7 @@ def files_are_there(arguments):
     named = [
         word
         for word in arguments
-        if Path(word).suffix in {".csv", ".parquet", ".onnx", ".safetensors", ".toml", ".json"}
+        if Path(word).suffix in {".csv", ".parquet", ".onnx", ".safetensors", ".toml", ".json", ".pem"}
     ]
     return all(Path(name).exists() or name in written for name in named if "*" not in name)
 

@@ -53,7 +53,7 @@ def test_a_planted_difference_is_found_and_proved():
 
 def test_a_model_that_can_only_be_asked_gives_estimates():
     table = people()
-    found = lw.recourse(Planted().predict, table, sensitive_features=["sex"], favourable=1, sample=12)
+    found = lw.recourse(Planted().predict, table, sensitive_features=["sex"], favourable=1, sample=6)
     assert set(found.people.status) == {"estimate"}
     assert found.proved == 0.0
     assert not found.people.exact.any()
@@ -74,7 +74,7 @@ def test_models_that_cannot_differ_are_proved_not_to(kind):
         model = lw.TwinConsensus(
             LogisticRegression(max_iter=500).fit(coded, y), sensitive_features=["sex"]
         ).fit(coded)
-    found = lw.recourse(model, table, sensitive_features=["sex"], favourable=1, sample=10)
+    found = lw.recourse(model, table, sensitive_features=["sex"], favourable=1, sample=5)
     assert (found.people.difference == 0.0).all()
     assert found.people.exact.all()
     assert found.unequal.value == 0.0

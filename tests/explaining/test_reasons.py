@@ -13,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 import likewise as lw
-from likewise.explaining.person import contributions
-from likewise.explaining.reasons import of_score
+from likewise.explaining.reasons import contributions, of_score
 from likewise.explaining.situation import Asked, situate
 
 COLUMNS = 12

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +35,7 @@ _OWN = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 def run(words: list[str], folder: Path, **choices: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LIKEWISE, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300, **choices
+        [*LIKEWISE, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=900, **choices
     )
 
 
@@ -49,54 +49,127 @@ def prepared(folder: Path) -> dict[str, list[str]]:
     told = ["--target", "paid", "--sensitive", "sex"]
     model = ["model.safetensors", "people.csv"]
     for words in (
-        ["train", "people.csv", *told, "-o", model[0], "-q"],
+        ["train", "people.csv", *told, "--steps", "20", "-o", model[0], "-q"],
         ["audit", *model, *told, "-o", "evidence/", "-q"],
     ):
         done = run(words, folder)
         if done.returncode not in (0, 1):
             raise RuntimeError(done.stderr)
+    (folder / "texts.csv").write_text("text\nEmily is kind\nJames is late\n")
+    (folder / "scorer.py").write_text("def score(text):\n    return float(len(text))\n")
+    names = ["--names", "black-female", "--names", "white-female"]
     return {
         "inspect": ["inspect", "people.csv", "-o", "out/columns.toml"],
-        "train": ["train", "people.csv", *told, "-o", "out/m.safetensors"],
+        "train": ["train", "people.csv", *told, "--steps", "60", "-o", "out/m.safetensors"],
         "learn-metric": ["learn-metric", "people.csv", *told, "-o", "out/metric.safetensors"],
         "audit": ["audit", *model, *told, "-o", "out/evidence/", "-o", "out/a.html", "-o", "out/a.json"],
+        "audit-texts": ["audit-texts", "texts.csv", "--text", "text", "--scorer", "scorer.py:score", *names,
+                        "--cache", "out/replies", "-o", "out/t.html", "-o", "out/t.json"],
         "verify": ["verify", *model, "--sensitive", "sex", "-o", "out/v.csv", "-o", "out/v.html"],
+        "person": ["person", *model, *told, "--row", "7", "-o", "out/p.html", "-o", "out/p.json"],
+        "recourse": ["recourse", *model, *told, "--sample", "20", "--keep", "out/parts", "-o", "out/r.html"],
         "replay": ["replay", "evidence"],
+        "serve": ["serve", *model, *told],
         "datasets": ["datasets", "german", "-o", "out/german.csv"],
         "improve": ["improve", "people.csv", *told, "-o", "out/improved/"],
-    }
+        "compare": ["improve", "people.csv", *told, "--compare", "baseline", "-o", "out/c.html"],
+        "reproduce": ["reproduce", "toy", "--quick", "-o", "out/paper"],
+        "demo": ["demo", "--quick", "-o", "out/demo.html"],
+    }  # fmt: skip
+
+
+# Verbs that leave finished parts for the next time; the file that a cut line may end is repaired by its reader.
+_PARTS = {"improve", "reproduce", "recourse", "audit-texts"}
 
 
 def signals(folder: Path, verbs: dict[str, list[str]], tries: int, seed: int) -> Iterator[str]:
-    rng = random.Random(seed)
+    """Ctrl-C as a terminal sends it, to the command and everything that it started, at any moment."""
+    rng, seen = random.Random(seed), Counter[str]()
     for _ in range(tries):
         verb = rng.choice(list(verbs))
         shutil.rmtree(folder / "out", ignore_errors=True)
+        shutil.rmtree(folder / "tmp", ignore_errors=True)
         (folder / "out").mkdir()
+        (folder / "tmp").mkdir()
         started = subprocess.Popen(
-            [*LIKEWISE, *verbs[verb]], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*LIKEWISE, *verbs[verb]],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=os.environ | {"TMPDIR": str(folder / "tmp")},
         )
-        # Before that Python itself is still starting, and answers in its own words.
-        delay = rng.choice([rng.uniform(0.15, 0.5), rng.uniform(0.5, 2.0), rng.uniform(1.0, 8.0)])
-        time.sleep(delay)
+        delay = rng.choice([rng.uniform(0.0, 0.5), rng.uniform(0.5, 2.0), rng.uniform(1.0, 8.0)])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            started.wait(delay)
         ended = started.poll() is not None
-        started.send_signal(signal.SIGINT)
+        if not ended:
+            os.killpg(started.pid, signal.SIGINT)
         try:
             out, err = started.communicate(timeout=120)
         except subprocess.TimeoutExpired:
-            started.kill()
+            os.killpg(started.pid, signal.SIGKILL)
             started.communicate()
             yield f"{verb} after {delay:.2f} s: does not end"
             continue
-        left = [str(path) for path in (folder / "out").rglob(".*")]
-        code = started.returncode
-        # A command that was done already keeps its own code.
-        allowed = (0, 1, 130) if ended or "Stopped" not in err else (130,)
-        if code not in allowed or (code == 1 and verb != "audit") or "Traceback" in err or left:
-            yield f"{verb} after {delay:.2f} s: exit {code}, left {left}, {out[-150:]!r}, {err[-300:]!r}"
-        for path in (folder / "out").rglob("*.html"):
-            if not path.read_text(encoding="utf-8").endswith("</html>\n"):
-                yield f"{verb} after {delay:.2f} s: half of {path.name}"
+        why = _wrong_end(folder, verb, started, ended, out, err)
+        how = (
+            "by itself"
+            if ended
+            else "before Python ran a line of ours"
+            if why is None
+            else str(started.returncode)
+        )
+        seen[how] += 1
+        if why:
+            yield f"{verb} after {delay:.2f} s: {why}; {out[-150:]!r}, {err[-300:]!r}"
+    print(f"ends of {tries} commands: {dict(seen)}")
+
+
+def _wrong_end(
+    folder: Path, verb: str, started: subprocess.Popen[str], ended: bool, out: str, err: str
+) -> str | None:
+    """What is wrong with an end; nothing, or None if it came before Python ran any of this package."""
+    code, found = started.returncode, []
+    if not ended and code in (1, -signal.SIGINT) and "Traceback" in err and "likewise" not in err:
+        return None
+    # A shell calls the end by the signal itself 130. A command that was done, or serves, ends as it would have.
+    if code not in (130, -signal.SIGINT) and (code != 0 or not (ended or verb == "serve" or _whole(folder))):
+        found.append(f"exit {code}")
+    if code == 130 and "Stopped" not in err:
+        found.append("no sentence")
+    if "Traceback" in err or "unforeseen" in err:
+        found.append("a traceback")
+    if verb not in _PARTS:
+        found += [f"{path.name} is left" for path in (folder / "out").rglob(".*")]
+    found += [f"{path.name} is left in the temporary folder" for path in (folder / "tmp").iterdir()]
+    found += [f"half of {path.name}" for path in (folder / "out").rglob("*") if not _complete(path)]
+    found += [f"process {one} is left" for one in in_session(started.pid)]
+    return ", ".join(found)
+
+
+def _whole(folder: Path) -> bool:
+    return any((folder / "out").iterdir())
+
+
+def _complete(path: Path) -> bool:
+    if path.suffix == ".html":
+        return path.read_text(encoding="utf-8").endswith("</html>\n")
+    if path.suffix == ".json":
+        return path.read_text(encoding="utf-8").rstrip().endswith("}")
+    return True
+
+
+def in_session(leader: int) -> list[int]:
+    """Processes of a session that are still there, on Linux."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = stat.read_text().rsplit(")", 1)[1].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
 
 
 def full_disk(folder: Path, verbs: dict[str, list[str]]) -> Iterator[str]:

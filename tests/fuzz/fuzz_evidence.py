@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python tests/fuzz/fuzz_evidence.py [--cases 500] [--seed 0]
 
-An audit of an ONNX model whose weights stand in a file of their own is made once, with rules, columns and a config of its
+An audit of an ONNX model whose weights stand in a file of their own is made once, with columns and a config of its
 own. Then one thing is altered at a time, and `likewise replay` and `AuditResult.load` must refuse it. Exits with 1 if one
 of them does not.
 """
@@ -65,7 +65,18 @@ def prepared(folder: Path) -> list[Path]:
     onnx_with_weights_apart(folder / "model.onnx", [[-1.0, 1.0], [-0.8, 0.8]])
     (folder / "columns.toml").write_text('[group]\nkind = "category"\n')
     words = ["audit", "model.onnx", "people.csv", "--target", "paid", "--sensitive", "group"]
-    words += ["--columns", "columns.toml", "--trust", "process", "-o", "evidence/", "-q"]
+    (folder / "options.toml").write_text("seed = 3\n")
+    words += [
+        "--config",
+        "options.toml",
+        "--columns",
+        "columns.toml",
+        "--trust",
+        "process",
+        "-o",
+        "evidence/",
+        "-q",
+    ]
     with contextlib.chdir(folder):
         code = command(*words)
         if code != 0 or command("replay", "evidence", "--trust", "process", "-q") != 0:

@@ -76,6 +76,29 @@ def test_what_the_action_passes_is_what_the_command_takes(action, tmp_path):
     assert (tmp_path / "output").read_text(encoding="utf-8") == "evidence=out\nsarif=out/audit.sarif\n"
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_a_line_end_in_the_name_of_the_evidence_writes_no_other_output(action, end, tmp_path):
+    step = action["runs"]["steps"][1]
+    given = dict.fromkeys(step["env"], "") | {"EVIDENCE": f"out{end}sarif=/etc/passwd"}
+    environment = {**given, "PATH": os.environ["PATH"], "GITHUB_OUTPUT": str(tmp_path / "output")}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", step["run"]],
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+    )
+    assert (done.returncode, (tmp_path / "output").exists()) == (2, False)
+
+
+def test_the_workflow_puts_nothing_of_others_into_a_command():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert not any("${{" in step.get("run", "") for step in steps)
+    assert workflow["permissions"] == {"contents": "read"}
+
+
 def test_extras_of_the_action_exist(action):
     import tomllib
 

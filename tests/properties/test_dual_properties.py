@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve, solve_dual
 
 number = st.floats(0, 1e3, allow_nan=False, allow_subnormal=False)
 tidy = st.integers(0, 8).map(float)  # many ties and zeros

@@ -5,8 +5,7 @@ from hypothesis import given, settings, strategies as st
 
 from likewise.auditing.bounds.linear.model import LinearModel
 from likewise.auditing.bounds.linear.search import exact_dual
-from likewise.auditing.dual.finite_dual import solve_dual
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric, euclidean

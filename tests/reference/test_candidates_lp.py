@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
-from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve, solve_dual
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric

@@ -10,17 +10,17 @@ from scipy.special import expit
 
 from likewise.auditing.bounds.linear.supremum import logistic_supremum
 from likewise.auditing.dual.finite_dual import dual_curve
-from likewise.auditing.dual.moments import Moments
 from likewise.auditing.inference.certificate import clt_interval
 from likewise.auditing.inference.intervals import (
     frontier_gains,
     gap_interval,
+    mean_at_most_p_value,
     prices_around,
     share_interval,
     split_interval,
 )
-from likewise.auditing.inference.limits import mean_at_most_p_value
 from likewise.auditing.search.candidates import CandidateSearch
+from likewise.core.exact_sum import Moments
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric
 from likewise.models import as_model

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 import likewise as lw
-from likewise.auditing.dual.finite_dual import dual_curve
-from likewise.auditing.dual.frontier import Frontier
-from likewise.auditing.search.column_generation import refine
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve
+from likewise.auditing.search.gradient.search import refine
 
 
 def everybody():
@@ -85,7 +84,7 @@ def test_refinement_without_a_list_never_falls_below_the_person_and_mostly_finds
     setting, monkeypatch
 ):
     _, domain, _, y, metric, _, model, encoded, losses, distance = setting
-    monkeypatch.setattr("likewise.auditing.search.column_generation._MAX_LISTED", 0)
+    monkeypatch.setattr("likewise.auditing.search.gradient.search._MAX_LISTED", 0)
     found = refine(
         encoded, encoded, y, losses=model.losses, metric=metric.without_feature_map(), domain=domain, lam=0.3
     )

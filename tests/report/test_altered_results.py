@@ -101,7 +101,7 @@ def test_a_folder_of_evidence_holds_what_was_written_and_nothing_else(result, tm
 def test_weights_in_another_file_are_part_of_the_model(tmp_path):
     """Evidence of a fair and of an unfair model carried the same digests."""
     pytest.importorskip("onnx")
-    from likewise.cli.replay import inputs_of
+    from likewise.cli.case import inputs_of
 
     place = Path(__file__).parents[1] / "fuzz" / "fuzz_evidence.py"
     spec = importlib.util.spec_from_file_location("fuzz_evidence", place)

@@ -222,7 +222,7 @@ def test_json_is_written_whole_and_not_over_another_file(samples, tmp_path):
         write_json(result, tmp_path / "no" / "audit.json")
     with pytest.raises(lw.InputError, match="is a folder"):
         write_json(result, tmp_path, overwrite=True)
-    with pytest.raises(lw.InputError, match="an AuditResult or a Comparison"):
+    with pytest.raises(lw.InputError, match="an AuditResult, a Comparison"):
         write_json({"gap": 1}, tmp_path / "other.json")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.json"]
 

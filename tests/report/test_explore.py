@@ -187,7 +187,7 @@ def test_those_who_change_are_carried_and_the_rest_is_a_sample():
     from types import SimpleNamespace
 
     listed = [SimpleNamespace(person=person) for person in (17, 3, 49, 60)]
-    results = [SimpleNamespace(listed=listed)]
+    results = [SimpleNamespace(listed=listed, effects=None, direction=lambda one: "gain")]
     chosen = choose_people(50, results, max_people=10)
     assert len(chosen) == 10
     assert {3, 17, 49} <= set(chosen.tolist())

@@ -80,7 +80,7 @@ def test_the_people_listed_are_those_of_the_table_and_get_another_decision(resul
         assert int(score(person)[0] > 0.5) == one["decision"] != one["instead"]
         assert int(score(person.assign(**one["change"]))[0] > 0.5) == one["instead"]
         assert one["direction"] == ("lose" if one["decision"] == 1 else "gain")
-    order = [(one["direction"] != "lose", one["changes"], one["person"]) for one in listed]
+    order = [(one["direction"] != "gain", one["changes"], one["person"]) for one in listed]
     assert order == sorted(order)
 
 

@@ -107,7 +107,8 @@ def test_what_the_model_raises_becomes_a_sentence(make_client, audited):
             raise SystemExit(3)
         raise RuntimeError("the licence of the scorer has ended")
 
-    client = make_client(audited=replace(audited, model=as_model(broken, takes_frame=True)))
+    matched = replace(audited.case.matched, model=as_model(broken, takes_frame=True))
+    client = make_client(audited=replace(audited, case=replace(audited.case, matched=matched)))
     status, said = client.post(SCORE, {"rows": [[0.5, 30, "F"]]})
     assert status == 422
     assert "the licence of the scorer has ended" in said["error"]
@@ -208,7 +209,9 @@ def test_an_uploaded_table_becomes_a_page(client):
         ({"sensitive": ["hired"]}, "cannot be sensitive too"),
         ({"sensitive": []}, "at least one column"),
         ({"sensitive": "sex"}, "Choose the columns"),
-        ({"target": None}, "Choose the column"),
+        ({"target": 1}, "must be a column of the table, or nothing"),
+        ({"limit": 1.5}, "between 0 and 100%"),
+        ({"limit": True}, "between 0 and 100%"),
         ({"table": 999}, "not here any more"),
         ({"seconds": -1}, "between 1 s and a day"),
         ({"seconds": True}, "between 1 s and a day"),
@@ -255,6 +258,20 @@ def test_the_favourable_value_and_the_sample_that_are_asked_for_are_used(client,
     assert str(scope["favourable"]) == favourable
     assert (scope["people"], scope["supplied"], scope["sampled"]) == (40, 60, True)
     assert "random sample of 40 of 60 rows" in page
+
+
+@pytest.mark.parametrize(("limit", "words"), [(None, "No limit was set"), (0.0, "Above the limit")])
+def test_a_table_without_labels_is_audited_against_the_limit_that_is_set(client, limit, words):
+    data = table().drop(columns="hired").to_csv(index=False).encode()
+    asked = {"table": upload(client, data=data), "target": None, "sensitive": ["sex"], "limit": limit}
+    assert client.post("/api/jobs", asked)[0] == 200
+    job = wait(client, ("done", "failed"))
+    assert job["error"] is None
+    page = client.ask("GET", job["page"])[2].decode().split('id="annex"')[0]
+    assert words in page
+    assert "Depends on sex" in page
+    # Readers of this page have no command line.
+    assert "--limit" not in page
 
 
 def test_everybody_is_audited_unless_a_sample_is_asked_for(client):

@@ -125,7 +125,7 @@ def test_a_scorer_that_does_not_read_first_names_is_never_flagged():
         "Wells Fargo",
         "her manager",
     ]
-    for seed in range(100):
+    for seed in range(25):
         rng = np.random.default_rng(seed)
         texts = [f"Emily Hart, {n} years. " + "; ".join(rng.choice(firms, 3)) + "." for n in range(8)]
         weights = dict(zip(re.findall(r"\w+", " ".join(firms)), rng.normal(size=20), strict=False))

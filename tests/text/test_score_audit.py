@@ -12,14 +12,16 @@ from scipy import stats
 from likewise.core.errors import InputError, UnfairError
 from likewise.text.cluster_inference import (
     AuditDesign,
+    PairedScores,
     cluster_means,
     clusters_needed,
     equivalence_p_value,
     holm,
     mean_interval,
+    pair_scores,
     sign_flips,
 )
-from likewise.text.score_audit import PairedScores, audit_scores, audit_together, pair_scores
+from likewise.text.score_audit import audit_scores, audit_together
 
 RUNS = 400
 JOBS, TEXTS, REPEATS = 20, 3, 3

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
-from likewise.auditing.dual.finite_dual import solve_dual
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.training.boosting.growers import TreeGrower
 from likewise.training.boosting.rounds import (
     BoostingPeople,

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from likewise.auditing.dual import frontier
+from likewise.auditing.dual import finite_dual
 from likewise.core.errors import InputError
 from likewise.training import ERM, AdversarialDebiasing, Batch, CoCL, mlp, train
 from likewise.training.adversarial import adam_update
@@ -41,7 +41,7 @@ def test_dual_rule_goes_to_the_minimiser_of_the_dual(seed, eps):
     base, d2, gain = rng.random(20), rng.random(20) + 0.01, rng.random(20)
     lam = dual_rule(3.0, eps, base, d2, base + gain, smoothing=1.0)
     rows = np.arange(20)
-    found = frontier.Frontier.from_points(
+    found = finite_dual.Frontier.from_points(
         base_loss=base, row=rows, squared_distance=d2, loss=base + gain, candidate=rows
     )
     best = lam * eps + found.conjugate(lam).mean()

@@ -1,9 +1,9 @@
 """The auditor's problem: worst case, unfair map, certificate and test, for any model.
 
-`auditor` has the verb. `preparation` makes a problem and chooses searches; `problem` brings model, metric, domain and people
-into one coordinate system; `search` looks for rows that treat people worse, `bounds` for what no row can exceed; `dual` solves
-V(ε) on what was found; `rounds` adds it up; `partitions` does so part by part; `inference` says what follows; `results` is
-what people read.
+`auditor` has the verb. `problem` brings model, metric, domain and people into one coordinate system; `search` looks for rows
+that treat people worse, `bounds` for what no row can exceed; `dual` solves V(ε) on what was found; `worst_case` is the whole
+way from the request to the result, and `partitions` goes it part by part; `inference` says what follows; `results` is what
+people read.
 
 Examples
 --------
@@ -22,8 +22,11 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.auditing.auditor import audit as audit
     from likewise.auditing.bounds.enumeration import EnumerationSearch as EnumerationSearch
-    from likewise.auditing.dual.finite_dual import dual_curve as dual_curve, solve_dual as solve_dual
-    from likewise.auditing.dual.frontier import Frontier as Frontier
+    from likewise.auditing.dual.finite_dual import (
+        Frontier as Frontier,
+        dual_curve as dual_curve,
+        solve_dual as solve_dual,
+    )
     from likewise.auditing.dual.stochastic_dual import algorithm1 as algorithm1
     from likewise.auditing.inference.certificate import (
         Bound as Bound,

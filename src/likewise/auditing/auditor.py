@@ -2,8 +2,8 @@
 
 A model and a table are brought together (`python_case`, `case`), and the first question is answered by asking about
 everybody's counterparts (`first_answer`). If a metric, ε or a search is asked for, the auditor's problem of the paper
-follows: the problem and the searches (`preparation`), what they find and λ* (`rounds`), and the result
-(`inference.conclusion`). Tables in Parquet files go through the same steps part by part (`partitions`).
+follows (`worst_case`): the problem and the searches, what they find, λ* and what follows from it. Tables in Parquet files go
+through the same steps part by part (`partitions`).
 """
 
 from __future__ import annotations
@@ -14,28 +14,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from likewise.auditing.case import Case, with_encoding
-from likewise.auditing.first_answer import Clock, answer_first_question
+from likewise.auditing.first_answer import answer_first_question, guess_favourable
 from likewise.auditing.partitions.engine import Engine, LocalEngine
 from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.python_case import table_case
 from likewise.auditing.request import AuditRequest
 from likewise.auditing.results.audit_result import AuditResult, WorstCase
+from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.core.plain import plain_cell
 from likewise.core.text import option
 from likewise.counterfactuals.edits import edited_columns
 from likewise.data.case import check_varied
-from likewise.data.column import plain
 from likewise.data.missing_values import MissingCells
 from likewise.data.target import find_value
 
 if TYPE_CHECKING:
     from likewise.auditing.partitions.runner import Sizes
     from likewise.auditing.results.unfair_map import UnfairMap
-    from likewise.auditing.rounds import OnProgress
+    from likewise.auditing.worst_case import OnProgress
 
 
 def audit(
@@ -79,9 +77,10 @@ def audit(
         The people: a table in original units, or encoded rows (see `encoded`). Or a path, folder or glob pattern of
         Parquet files, which are read part by part and may be larger than memory.
     y : array of shape (n,), optional
-        Their labels. For Parquet files the name of the target column, or (name, value that counts as 1). With
-        `sensitive_features` they may be left out: which decisions change does not depend on them, and losses are then
-        those against the model's own decisions.
+        Their labels. For files the name of the target column (without `sensitive_features` also (name, value that
+        counts as 1)), which is then not handed to the model. With `sensitive_features` they may be left out: which
+        decisions change does not depend on them, and losses are then those against the model's own decisions. People
+        whose label is missing are left out, and the result says how many.
     sensitive_features : sequence of str, optional
         Columns of `X` that should not decide.
     favourable : object, optional
@@ -125,13 +124,16 @@ def audit(
         Missing cells of a table with `sensitive_features`: kept for a model that takes them and else imputed; or keep
         them, drop these people, make them a category, impute the median or the most frequent value.
     budget_seconds : float, optional
-        How long to search. Where it is too short to bracket everybody, a random sample is, and bounds have a confidence.
+        How long to search for worst cases and bounds. Where it is too short to bracket everybody, a random sample is, and
+        bounds have a confidence. The first answer, with only the sensitive columns changed, is never cut short.
     tau : float, optional
         The test's null hypothesis: pure unfairness adds at most this to the mean loss. By default 0.01.
     confidence : float, default=0.95
         Of intervals, the test and bounds that rest on a sample.
     random_state : int, default=0
-        For the gradient search and for samples. The same seed gives the same bytes.
+        For the gradient search and for samples. The same seed gives the same bytes on one installation. With numba (extra
+        ``fast``) the search over the domain reads trees and networks instead of asking them, and may attain another V(ε),
+        by other rows; the counts of the first question do not depend on it.
     tolerance : float, optional
         For a model that predicts numbers: count the people whose prediction changes by more than this, up or down, when
         only the sensitive columns change.
@@ -180,7 +182,7 @@ def audit(
     if eps is None:
         eps = 0.0 if columns and sensitive_features is not None else 0.1
     if columns and eps == 0 and edits is None and search is None:
-        search = ()  # everybody at no distance is asked about anyway
+        search = ()  # only people at no distance are asked about
     asked = AuditRequest.of(
         model=model,
         metric="columns" if metric is None else metric,
@@ -212,21 +214,29 @@ def audit(
         case = table_case(
             asked, X, y, sensitive_features, favourable=favourable, missing=missing, engine=engine
         )
-        result = audit_case(case, **runs)
-    settings: dict[str, Any] = {}
+        target = y if isinstance(X, (str, Path)) else getattr(y, "name", None)
+        if target in getattr(X, "columns", ()):
+            target = None  # labels made of a column keep its name
+        result = audit_case(case, target=target, **runs)
+    settings: dict[str, Any] = {"model_type": _type_words(model)}
     if favourable is not None:
-        settings["favourable"] = plain(favourable)
-    target = y if isinstance(X, (str, Path)) else getattr(y, "name", None)
-    if target is not None:
-        settings["target"] = str(target)
+        settings["favourable"] = python_scalar(favourable)
     return replace(
         result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | settings
     )
 
 
+def _type_words(model: Any) -> str:
+    """Name the kind of a model: its class, with that of a pipeline's last step, or the name of a function."""
+    steps = getattr(model, "steps", None)
+    last = f" ({type(steps[-1][1]).__name__})" if isinstance(steps, list) and steps else ""
+    return str(getattr(model, "__name__", type(model).__name__ + last)).strip("<>")
+
+
 def audit_case(
     case: Case,
     *,
+    target: Any = None,
     progress: bool | OnProgress = False,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
@@ -259,7 +269,11 @@ def audit_case(
     result = audit_asked(ready, rows, case.y, engine=engine, map_folder=map_folder, progress=progress)
     if favourable is not None:
         result = replace(result, favourable=favourable, guessed=False)
+    elif result.guessed:
+        result = replace(result, favourable=guess_favourable(matched.model.known_classes, target))
     settings = result.settings | {"labelled": case.labelled}
+    if target is not None:
+        settings["target"] = str(target)
     result = replace(result, findings=with_encoding(matched, result.findings), settings=settings)
     return _with_gaps(_with_places(result, case), case.gaps, asked.tolerance or 0.0)
 
@@ -287,30 +301,11 @@ def audit_asked(
             "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's "
             "name as 'y'."
         )
-    return _audit_people(asked, X, y, progress) if asked.worst_case else answer_first_question(asked, X, y)
+    if not asked.worst_case:
+        return answer_first_question(asked, X, y)
+    from likewise.auditing.worst_case import audit_people
 
-
-def _audit_people(asked: AuditRequest, X: Any, y: Any, progress: bool | OnProgress) -> AuditResult:
-    """The auditor's problem of people in memory: prepare, search, solve the dual, settle what λ* means, conclude."""
-    from likewise.auditing.inference.conclusion import conclude
-    from likewise.auditing.inference.intervals import prices_around
-    from likewise.auditing.preparation import prepare_people
-    from likewise.auditing.rounds import corners, search_people, settle, steps_taken
-
-    clock, eps = Clock(), asked.tolerated
-    prepared = prepare_people(asked, X, y)
-    clock.lap("prepare")
-    searched = search_people(prepared, prepared.problem, progress=progress, breakable=True)
-    found, frontier = searched.sums(), searched.support.frontier
-    for name, seconds in found.cpu.items():
-        clock.book(name, seconds)
-    curve = found.steps.curve(n=found.losses.n, base=found.losses.mean, free=found.free.mean)
-    lam = float(curve.lambda_(eps))
-    settled = settle(frontier, lam, prices_around(curve, eps))
-    clock.book("settle", settled.cpu)
-    prices = [np.inf] if eps == 0 else [np.inf, lam]
-    maps = [searched.support.unfair_map(corners(frontier, steps_taken(frontier, price))) for price in prices]
-    return conclude(prepared, found, settled, curve, (maps[0], maps[-1]), asked, clock)
+    return audit_people(asked, X, y, progress)
 
 
 # The result as the user's table has it.

@@ -40,6 +40,7 @@ from likewise.models.matching import (
     Matched,
     MissingCellsModel,
     adapter_of,
+    frame_question,
     match_model,
     model_columns,
     name_classes,
@@ -130,6 +131,7 @@ def table_request(
     return TableRequest(
         needed=(*needed, *metric_columns(metric)),
         used=used,
+        ask=None if loaded is None else frame_question(loaded),
         width=width,
         plans=plans_of(encoder) | plans_of(getattr(metric, "feature_map", None)),
         **{"widest": WIDEST_AUDIT, **choices},

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.dual.frontier import Floats
-from likewise.core.checks import IntArray, check_matrix, to_numpy
+from likewise.core.checks import FloatArray, IntArray, check_matrix, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.data.encoding import Encoding
@@ -69,11 +68,11 @@ class EditableRows(ABC):
         """Names of the columns of numbers with at most two values."""
 
     @abstractmethod
-    def numbers(self, name: Hashable) -> Floats | None:
+    def numbers(self, name: Hashable) -> FloatArray | None:
         """Return a numeric column in original units; None for a category."""
 
     @abstractmethod
-    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+    def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
         """Return those numbers, as the column holds them, that it can hold; rising, each once."""
 
     @abstractmethod
@@ -139,14 +138,14 @@ class EditableFrame(EditableRows):
             c for c in self.frame if self.frame[c].dtype.kind in "biuf" and self.frame[c].nunique() < 3
         )
 
-    def numbers(self, name: Hashable) -> Floats | None:
+    def numbers(self, name: Hashable) -> FloatArray | None:
         """Return a column of numbers that the domain does not call a category."""
         known = self.known.get(str(name))
         if str(name) not in self.frame or self.frame[str(name)].dtype.kind not in "iuf":
             return None
         return None if known is not None and known.categories else self.frame[str(name)].to_numpy(dtype=float)
 
-    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+    def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
         """Return the values in the column's own type, without those that rounding takes out of the range."""
         dtype: Any = self.frame[str(name)].dtype
         known = self.known.get(str(name))
@@ -156,7 +155,7 @@ class EditableFrame(EditableRows):
         return sorted(v for v in plain if known is None or known.lower <= v <= known.upper)
 
     def categorical(self) -> tuple[Hashable, ...]:
-        """Names of the columns that the domain calls categorical, or that are no numbers."""
+        """Names of the columns that the domain calls categorical, or that are not numbers."""
         if self.known:
             return tuple(name for name, column in self.known.items() if column.categories)
         return tuple(c for c in self.frame.columns if self.frame[c].dtype.kind not in "iuf")
@@ -231,7 +230,7 @@ class EditableArray(EditableRows):
             if column.is_binary or column.upper - column.lower == 1
         )
 
-    def numbers(self, name: Hashable) -> Floats | None:
+    def numbers(self, name: Hashable) -> FloatArray | None:
         """Return a number in original units; a column of a plain array as it is."""
         if name in self.known and self.known[str(name)].categories:
             return None
@@ -241,7 +240,7 @@ class EditableArray(EditableRows):
         units = column.number(self.array[:, at])
         return np.rint(units) if column.kind == "integer" else np.asarray(units)
 
-    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+    def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
         """Return the values, each once."""
         return [float(value) for value in np.unique(values)]
 

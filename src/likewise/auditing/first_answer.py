@@ -133,13 +133,10 @@ def _rounded(one: Any) -> Any:
     return one if one.total is None else replace(one, total=float(one.total.fraction))
 
 
-# Pairs of labels of which one is plainly the favourable one, in lower case.
+# Pairs of labels of which one is plainly the favourable one, in lower case; first those that answer a question.
+_YES = (("0", "1"), ("-1", "1"), ("false", "true"), ("no", "yes"), ("n", "y"))
 _FAVOURABLE = (
-    ("0", "1"),
-    ("-1", "1"),
-    ("false", "true"),
-    ("no", "yes"),
-    ("n", "y"),
+    *_YES,
     ("bad", "good"),
     ("reject", "accept"),
     ("rejected", "accepted"),
@@ -147,11 +144,18 @@ _FAVOURABLE = (
     ("refused", "granted"),
     ("fail", "pass"),
 )
+# Targets of which nobody wants a yes, such as two_year_recid and "default payment next month".
+_UNWANTED = re.compile(
+    r"recid|reoffend|rearrest|arrest|default|delinq|charged?_?off|fraud|crime|violen|den(ied|ial)|reject|refus|dropout"
+)
 _BELOW, _ABOVE = re.compile(r"<=?\s*([\d.,]+\s*\w*)\.?"), re.compile(r">=?\s*([\d.,]+\s*\w*)\.?")
 
 
-def guess_favourable(classes: Any) -> Any:
-    """Return the class that is plainly the favourable one of two by its name, such as "yes" or ">50K"; else None."""
+def guess_favourable(classes: Any, target: Any = None) -> Any:
+    """Return the class that is plainly the favourable one of two by its name, such as "yes" or ">50K"; else None.
+
+    Of a target that nobody wants, such as "default", it is "no".
+    """
     if classes is None or len(classes) != 2:
         return None
     cells = [plain_cell(value) for value in classes]
@@ -161,7 +165,8 @@ def guess_favourable(classes: Any) -> Any:
     ]
     for pair in _FAVOURABLE:
         if set(words) == set(pair):
-            return cells[words.index(pair[1])]
+            unwanted = pair in _YES and _UNWANTED.search(str(target).lower())
+            return cells[words.index(pair[0 if unwanted else 1])]
     for low, high in ((0, 1), (1, 0)):
         below, above = _BELOW.fullmatch(words[low]), _ABOVE.fullmatch(words[high])
         if below and above and below[1] == above[1]:

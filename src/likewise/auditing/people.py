@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.dual.frontier import Floats
 from likewise.auditing.editable_rows import EditableRows, editable_rows
-from likewise.core.checks import IntArray, check_matrix, check_number, to_numpy
+from likewise.core.checks import FloatArray, IntArray, check_matrix, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, same_words, to_pandas
 from likewise.core.messages import Message
@@ -121,7 +120,7 @@ class TableCoordinates:
 
     # ---- tables of people, as domain and model take them ------------------------------------------------
 
-    def encoded(self, table: Any) -> Floats:
+    def encoded(self, table: Any) -> FloatArray:
         """Return rows of a table as the domain sees them, float64 (n, d)."""
         if self.encoding is None:
             return np.asarray(to_numpy(table), dtype=np.float64)
@@ -129,7 +128,7 @@ class TableCoordinates:
             return np.asarray(self.encoding.encode(table, owner="audit"), dtype=np.float64)
         return np.asarray(self.encoding.read_encoded(table, owner="audit"), dtype=np.float64)
 
-    def given(self, x: Floats) -> Any:
+    def given(self, x: FloatArray) -> Any:
         """Return encoded rows as the kind of table that people come in."""
         if self.encoding is None or not self.raw:
             return x
@@ -160,7 +159,7 @@ class TableCoordinates:
             return self.original(table)
         return self._named(self.encoded(table))
 
-    def encoded_for_model(self, x: Floats) -> Any:
+    def encoded_for_model(self, x: FloatArray) -> Any:
         """Return encoded rows as the model takes them, without the way through a table where there is a shorter one."""
         if self.encoding is None:
             return x
@@ -178,13 +177,13 @@ class TableCoordinates:
             return None
         return Message("why_not.unknown_column", column=repr(unknown[0]))
 
-    def _named(self, x: Floats) -> Any:
+    def _named(self, x: FloatArray) -> Any:
         assert self.encoding is not None
         if self.model.takes_frame or self.model.feature_names is not None:
             return pd.DataFrame(x, columns=list(self.encoding.feature_names))
         return x
 
-    def canonical(self, x: Floats) -> Floats:
+    def canonical(self, x: FloatArray) -> FloatArray:
         """Return encoded rows as they come back from original units, so that what is listed is what was asked about.
 
         A number changes by a rounding on its way through the encoding, and may then lie on the other side of a model's
@@ -204,12 +203,12 @@ class TableCoordinates:
 
     # ---- the domain ------------------------------------------------------------------------------------
 
-    def possible(self, encoded: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def possible(self, encoded: FloatArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether each encoded row is one that can exist."""
         away = np.abs(encoded - to_numpy(self.domain.nearest_valid(encoded)))
         return np.asarray((away <= 1e-6 * (1.0 + np.abs(encoded))).all(axis=1))
 
-    def check_possible(self, encoded: Floats, first: int = 0) -> None:
+    def check_possible(self, encoded: FloatArray, first: int = 0) -> None:
         """Raise an error that names column, value and row where somebody cannot exist by the domain's own rules."""
         outside = np.flatnonzero(~self.possible(encoded))
         if not len(outside):
@@ -266,7 +265,7 @@ class TableCoordinates:
             return oracle
         return oracle.after(self.own.matrix, self.own.offset)
 
-    def linear_form(self) -> tuple[Floats, Floats] | None:
+    def linear_form(self) -> tuple[FloatArray, FloatArray] | None:
         """Return (coef (C, d), intercept (C,)) of the scores of encoded rows where they are linear, else None."""
         form = self.model.linear_form() if self.why_no_gradient() is None else None
         if form is None or self.own is None:
@@ -274,11 +273,11 @@ class TableCoordinates:
         coef, intercept = form
         return coef @ self.own.matrix, intercept + coef @ self.own.offset
 
-    def losses_encoded(self, x: Floats, labels: Any) -> Floats:
+    def losses_encoded(self, x: FloatArray, labels: Any) -> FloatArray:
         """Return the model's loss of encoded rows under labels, (n,)."""
         return np.asarray(self.model.losses(self.encoded_for_model(x), labels), dtype=np.float64)
 
-    def _own_rows(self, encoded: Floats) -> Floats:
+    def _own_rows(self, encoded: FloatArray) -> FloatArray:
         return encoded if self.own is None else np.asarray(self.own(encoded), dtype=np.float64)
 
 
@@ -358,7 +357,7 @@ def _plain_map(names: list[str], encoding: Encoding) -> AffineMap | None:
 ASKED_TWICE = 64
 
 
-def answers_repeat(model: Model, rows: Callable[[slice], Any], known: Floats | None = None) -> bool:
+def answers_repeat(model: Model, rows: Callable[[slice], Any], known: FloatArray | None = None) -> bool:
     """Whether a model gives rows the same answers twice, in another order, up to rounding; `known` are those it gave."""
     # A decision may hang on rounding.
     model = model.graded()
@@ -434,7 +433,7 @@ class AuditedPeople:
         return len(self.rows) if self.y is None else len(self.y)
 
     @cached_property
-    def X(self) -> Floats:  # noqa: N802 (the field's name for rows)
+    def X(self) -> FloatArray:  # noqa: N802 (the field's name for rows)
         """The people as encoded rows, float64 (n, d)."""
         return self.coordinates.encoded(self.rows)
 
@@ -455,7 +454,7 @@ class AuditedPeople:
         target, classes = self.target, self.coordinates.model.classes_
         return target if classes is None else np.asarray(classes[target])
 
-    def ask(self, table: Any) -> tuple[Floats, np.ndarray[Any, Any]]:
+    def ask(self, table: Any) -> tuple[FloatArray, np.ndarray[Any, Any]]:
         """Return the model's outputs about rows, and its decisions: positions of classes, or numbers of a regression."""
         outputs = self.outputs_of(table)
         if not self.decides:
@@ -464,7 +463,7 @@ class AuditedPeople:
             return outputs, np.argmax(outputs, axis=1)
         return outputs, self.decisions_of(table)
 
-    def outputs_of(self, table: Any) -> Floats:
+    def outputs_of(self, table: Any) -> FloatArray:
         """Return the model's outputs about rows alone."""
         place = self.coordinates
         return np.asarray(place.model.outputs(place.for_model(table)), dtype=np.float64)
@@ -475,7 +474,7 @@ class AuditedPeople:
         return place.model.targets(place.model.predict(place.for_model(table)))
 
     @cached_property
-    def _own(self) -> tuple[Floats, np.ndarray[Any, Any], float]:
+    def _own(self) -> tuple[FloatArray, np.ndarray[Any, Any], float]:
         clock = time.time()
         outputs, decided = self.ask(self.rows)
         return outputs, decided, time.time() - clock
@@ -486,7 +485,7 @@ class AuditedPeople:
         return self._own[2]
 
     @property
-    def outputs(self) -> Floats:
+    def outputs(self) -> FloatArray:
         """What the model says about each person, as `Model.outputs`."""
         return self._own[0]
 
@@ -496,7 +495,7 @@ class AuditedPeople:
         return self._own[1]
 
     @cached_property
-    def base_loss(self) -> Floats:
+    def base_loss(self) -> FloatArray:
         """Loss of each person where they stand."""
         return np.asarray(self.coordinates.model.losses_of(self.outputs, self.labels), dtype=np.float64)
 
@@ -554,8 +553,39 @@ class AuditedPeople:
         place = self.coordinates
         return editable_rows(self.rows, place.encoding, raw=place.raw, owner="audit")
 
+    def decided_otherwise(
+        self, decided: Any, person: IntArray, shown: Callable[[IntArray], Any], loss: FloatArray | None = None
+    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether rows, as the model takes them (`shown` makes some), are decided otherwise than the people they belong to.
+
+        If two decisions differ, both are asked about again, alike; not if the `loss` is clearly another one.
+        """
+        place, found = self.coordinates, np.asarray(decided != self.decisions[person])
+        doubt = np.flatnonzero(found)
+        if loss is not None and place.model.loss.wants != "decisions":
+            base = self.base_loss[person[doubt]]
+            doubt = doubt[np.abs(loss[doubt] - base) <= APART * (1.0 + base)]
+        if len(doubt):
+            own = place.for_model(self._some(person[doubt]))
+            found[doubt] = differ_alike(place.model.predict, shown(doubt), own)
+        return found
+
     def _some(self, person: IntArray) -> Any:
         return self.rows.iloc[person] if is_frame(self.rows) else self.rows[person]
+
+
+# More than any rounding makes of an answer, or of a loss.
+APART = 1e-2
+
+
+def differ_alike(
+    decide: Callable[[Any], Any], first: Any, second: Any
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether rows are decided differently from others, each at the same place of batches of the same size.
+
+    The last bits of an answer depend on how many rows are asked about at once: a difference by that alone does not count.
+    """
+    return np.asarray(decide(first) != decide(second)) if len(first) else np.zeros(0, dtype=bool)
 
 
 def check_tolerance(problem: AuditedPeople) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from likewise.auditing.case import Case, prepare_case, table_request
@@ -17,9 +16,9 @@ from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas
 from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
-from likewise.data.case import People, TableRequest, choose_columns, take_people
+from likewise.data.case import People, take_people
 from likewise.data.opening import TableChoices
-from likewise.models.matching import adapter_of, frame_question
+from likewise.models.matching import adapter_of
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 
@@ -75,15 +74,26 @@ def table_case(
     needed = (*names, *edited_columns(parts))
     choices = TableChoices(missing=missing)
     if isinstance(X, (str, Path)):
+        if y is not None and not isinstance(y, str):
+            raise bad_parameter(
+                owner,
+                "y",
+                allowed="the name of the target column if 'X' is a path",
+                got=f"a {type(y).__name__}",
+                remedy="Pass the name, and as 'favourable' the value that counts as 1.",
+            )
         loaded = loaded_model(asked.model, loss=asked.loss)
         request = table_request(loaded, asked.metric, needed, target=y, choices=choices, keeps_missing=True)
         people = open_people(Path(X), request, engine)
+        if people.counted == "row":
+            # As in a table that is read first: result.people["row"] is what `iloc` takes.
+            people = replace(people, places=people.positions, counted="position")
     else:
         frame = named_table(X, owner)
         check_columns(frame, needed, owner=owner, name="X")
         if y is not None:
             _check_order(frame, y)
-            y = check_labels(y, owner=owner, min_classes=1)
+            y = check_labels(y, owner=owner, min_classes=1, gaps=True)
             check_same_length(owner, X=frame, y=y)
         loaded = loaded_model(asked.model, frame, asked.loss)
         people = take_table(loaded, frame, y, needed, choices, asked.metric)
@@ -126,21 +136,4 @@ def take_table(
     """Take the people of a table in memory, with every column without which the model does not answer."""
     target = None if y is None else "y"
     request = table_request(loaded, metric, needed, target=target, choices=choices, keeps_missing=True)
-    request = replace(request, used=request.used or _used_by(loaded, frame, request))
     return take_people(frame, y, request, name="X")
-
-
-def _used_by(loaded: LoadedModel, frame: pd.DataFrame, asked: TableRequest) -> tuple[str, ...] | None:
-    """Return all columns if a model does not answer, or answers differently, without those that look like ids or text."""
-    ask = frame_question(loaded)
-    if ask is None:
-        return None
-    kept = list(choose_columns(frame, replace(asked, widest=None), "X", [])[0].columns)
-    if len(kept) == frame.shape[1]:
-        return None
-    some = frame.head(50)
-    try:
-        same = bool(pd.Series(np.asarray(ask(some[kept]))).equals(pd.Series(np.asarray(ask(some)))))
-    except Exception:  # whatever a model raises about a column that is not there
-        same = False
-    return None if same else tuple(map(str, frame.columns))

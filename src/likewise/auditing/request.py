@@ -12,7 +12,7 @@ import numpy as np
 
 from likewise._version import __version__
 from likewise.auditing.people import AuditedPeople, TableCoordinates, check_tolerance, rows_of
-from likewise.auditing.search.contract import Budget, Search
+from likewise.auditing.search.contract import Budget, Search, read_searches
 from likewise.core.checks import IntArray, check_number
 from likewise.core.errors import installed_versions
 from likewise.core.randomness import numpy_generator
@@ -62,15 +62,15 @@ class AuditRequest:
 
     @classmethod
     def of(cls, *, search: Any = None, budget_seconds: float | None = None, **asked: Any) -> AuditRequest:
-        """Return a request whose search is a word, a search or a list of them; an empty list asks for none."""
-        from likewise.auditing.search.choosing import read_searches
-
+        """Return a request whose search is a word, a search or a list of them; an empty list asks about no distance alone."""
         found = cls(**asked)
         searches: tuple[Search, ...] = ()
         required = False
-        if found.worst_case and (search is None or not isinstance(search, (list, tuple)) or search):
+        if found.worst_case:
             timed = budget_seconds is not None
-            searches, required = read_searches(search or "auto", timed=timed, confidence=found.confidence)
+            searches, required = read_searches(
+                "auto" if search is None else search, timed=timed, confidence=found.confidence
+            )
         budget = _NO_LIMIT
         if budget_seconds is not None:
             kept = min(_KEPT * budget_seconds, _MOST_KEPT)

@@ -26,7 +26,7 @@ from likewise.auditing.partitions.tables import (
     value_counts,
 )
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns
+from likewise.core.frames import check_columns, with_columns
 from likewise.core.text import option
 from likewise.data.case import (
     Counted,
@@ -43,7 +43,7 @@ from likewise.data.case import (
 )
 from likewise.data.large_texts import write_parts
 from likewise.data.missing_values import MissingCells, fill_of
-from likewise.data.opening import MemoryFile, open_file
+from likewise.data.opening import MemoryFile, TableChoices, open_file
 from likewise.data.table_files import ReadTable, read_table, table_rows
 from likewise.data.target import binary_labels
 
@@ -157,7 +157,9 @@ def _converted(
         rows, header, said = write_parts(open_file(path), choices.reading, file, ignore=choices.ignore)
         counted = "line" if one_line_each(path, rows + header) else "row"
         start = 1 + (header and counted == "line")
-    people = _stream(file, replace(asked, choices=replace(choices, ignore=())), engine, name=path.name)
+    people = _stream(
+        file, replace(asked, choices=replace(choices, ignore=())), engine, name=path.name, text=found is None
+    )
     assert people.table is not None
     note = f"{path.name} was written as Parquet in a temporary folder, to be read part by part."
     places = RowNumbers(people.table.dropped, start)
@@ -165,16 +167,24 @@ def _converted(
 
 
 def _stream(
-    pattern: Path, asked: TableRequest, engine: Engine | None, *, name: str | None = None
+    pattern: Path,
+    asked: TableRequest,
+    engine: Engine | None,
+    *,
+    name: str | None = None,
+    text: bool = False,
 ) -> StreamedPeople:
-    """Draw a sample of Parquet files, and learn what a table in memory would tell of all of it."""
+    """Draw a sample of Parquet files, and learn what a table in memory would tell of all of it; they may be made of text."""
     owner, target, choices = name or pattern.name, asked.target, asked.choices
     found = parquet_files(str(pattern))
     if not found:
         raise InputError(f"There is no Parquet file that fits {str(pattern)!r}. Check the path.")
     marked = bool(choices.empty or choices.columns)
     table = ParquetTable(
-        found, target, clean=partial(with_empty_cells, choices=choices, part=True) if marked else None
+        found,
+        target,
+        ignore=tuple(choices.ignore),
+        clean=partial(_cleaned, choices=choices, text=text) if marked or text else None,
     )
     _check_names(table, owner, asked)
     parts = table.parts()
@@ -186,7 +196,7 @@ def _stream(
     drawn = np.random.default_rng(asked.seed).choice(supplied, size=min(SAMPLE_ROWS, supplied), replace=False)
     table, frame, numbers, seen = survey(runner, table, parts, np.sort(drawn))
     notes: list[str] = []
-    features = frame.drop(columns=[*choices.ignore, *([] if target is None else [target])])
+    features = frame if target is None else frame.drop(columns=[target])
     dropped = numbers[:0]
     if target is not None and target in seen.gaps:
         dropped = rows_with_gaps(runner, table, parts, [target])
@@ -221,7 +231,7 @@ def _stream(
         (*notes, *people.notes),
         RowNumbers(dropped, 1),
         "row",
-        RowNumbers(dropped) if len(dropped) else None,
+        RowNumbers(dropped),
         supplied,
         steps=people.steps,
         table=table,
@@ -232,11 +242,17 @@ def _stream(
     )
 
 
+def _cleaned(frame: pd.DataFrame, *, choices: TableChoices, text: bool) -> pd.DataFrame:
+    """Empty the cells that the user calls missing; truth values of a text miss NaN, as in memory, and Parquet has None."""
+    objects = {str(name): column for name, column in frame.items() if text and column.dtype == object}
+    whole = with_columns(frame, {name: c.where(c.notna(), np.nan) for name, c in objects.items()})
+    return with_empty_cells(whole, choices, part=True)
+
+
 def _check_names(table: ParquetTable, owner: str, asked: TableRequest) -> None:
-    check_names(pd.DataFrame(columns=pd.Index(table.schema.names)), owner, asked)
-    check_columns(
-        pd.DataFrame(columns=pd.Index(table.schema.names)), asked.choices.ignore, owner=owner, name="table"
-    )
+    nobody = pd.DataFrame(columns=pd.Index(table.names))
+    check_names(nobody, owner, asked)
+    check_columns(nobody, asked.choices.ignore, owner=owner, name="table")
 
 
 def _fills(engine: Engine, table: ParquetTable, gaps: Sequence[str]) -> dict[str, Any]:

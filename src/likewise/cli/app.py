@@ -157,7 +157,7 @@ EXIT_CLOSED_OUTPUT = 141
 # Environment variable that shows the traceback of an unforeseen error.
 TRACEBACK = "LIKEWISE_TRACEBACK"
 
-# Verb: (module that defines a click command named `command`, one line for `likewise --help`).
+# Verb: (module that defines it as `command`, or module:name; one line for `likewise --help`).
 VERBS = {
     "demo": ("demo", "Compare a plain network and SenSR on Adult, on one page."),
     "inspect": ("inspect", "Show how the columns of a table will be read."),
@@ -165,7 +165,7 @@ VERBS = {
     "audit-texts": ("audit_texts", "Audit scores of texts by swapped names, above the noise."),
     "verify": ("verify", "Prove whose decision cannot depend on a column."),
     "person": ("person", "Explain one person's decision, and what would change it."),
-    "recourse": ("recourse", "What a favourable decision would cost those refused."),
+    "recourse": ("person:recourse", "What a favourable decision would cost those refused."),
     "serve": ("serve", "Serve the page with the model behind it, in the browser."),
     "replay": ("replay", "Repeat an audit from its evidence and compare the figures."),
     "train": ("train", "Train a model that treats comparable people alike."),
@@ -198,7 +198,8 @@ class LazyGroup(click.Group):
         """Import and return one verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"likewise.cli.{VERBS[cmd_name][0]}").command
+        module, _, name = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"likewise.cli.{module}"), name or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import (
-    Key,
-    Outputs,
-    example,
-    option,
-    options,
-    outputs,
-    repeated_command,
-    settings,
-    verb,
-)
-from likewise.cli.output import deliver, say
+from likewise.cli.options import Key, example, option, options, settings, verb
+from likewise.cli.output import Outputs, deliver_document, outputs, say
+from likewise.cli.reading import provenance_now
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -131,22 +122,10 @@ def command(
 
 def _show(result: ScoreAudits, outputs: Outputs, title: str, quiet: bool) -> None:
     """Write and print a paired audit, and raise if an effect is shown."""
-    from likewise import report
-    from likewise.core.plain import to_json
+    from likewise.report import score_document
 
-    ctx = click.get_current_context()
-    provenance = report.Provenance.now(
-        tables=[ctx.params["table"]], seed=ctx.params["seed"], command=repeated_command(ctx)
-    )
-    document = report.score_document(result, provenance=provenance)
-    deliver(
-        outputs,
-        quiet=quiet,
-        document=lambda: to_json(document),
-        show=lambda: report.print_scores(result),
-        html=lambda path: report.write(document, path, title=title, form="html", overwrite=outputs.force),
-        json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
-    )
+    made = provenance_now([click.get_current_context().params["table"]])
+    deliver_document(outputs, score_document(result, provenance=made), quiet=quiet, title=title)
     result.raise_if_unfair()
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import EPS, Outputs, example, option, options, outputs, repeated_command, verb
+from likewise.cli.options import EPS, example, option, options, verb
+from likewise.cli.output import Outputs, deliver_comparison, outputs
+from likewise.cli.reading import provenance_now
 from likewise.core.errors import is_installed
 from likewise.core.progress import Progress
 
@@ -30,10 +32,7 @@ PAGE = Path("likewise-demo.html")
 @options("seed")
 @outputs("html", "json", "-")
 @options("language", "quiet")
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     outputs: Outputs,
     quick: bool,
     language: str,
@@ -48,11 +47,9 @@ def command(
     if outputs.get("html") is None and is_installed("jinja2"):
         # The demo may be run again and again: it replaces its own page.
         outputs = Outputs({"html": PAGE, **outputs.paths}, force=True)
-    from likewise.cli.comparing import show_comparison
     from likewise.core.messages import Texts
     from likewise.datasets import load_adult
     from likewise.report import Comparison
-    from likewise.report.provenance import Provenance
 
     progress = Progress(quiet)
     if outputs.get("html") is None:
@@ -70,8 +67,8 @@ def command(
             estimator.fit(data.frame_train, data.y_train)
         entries[title] = _measure(title, estimator, data, metric, quick, progress, seed)
     with as_file(files("likewise.datasets").joinpath("data", "adult.csv.gz")) as table:
-        provenance = Provenance.now(tables=[table], seed=seed, command=repeated_command(ctx))
-    show_comparison(
+        provenance = provenance_now([table])
+    deliver_comparison(
         Comparison.of(entries),
         outputs,
         quiet=quiet,

@@ -4,40 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.audit import load
 from likewise.cli.options import (
     Key,
-    Outputs,
     example,
     option,
     options,
-    outputs,
-    parse_budget,
-    parse_edits,
     repeated_command,
     settings,
     table_options,
     verb,
 )
-from likewise.cli.output import announce_plan, reporting, say
+from likewise.cli.output import Outputs, announce_plan, deliver_comparison, outputs, reporting, say
+from likewise.cli.reading import load, parse_budget, provenance_now, read_training_table
+from likewise.cli.train import METHODS, train_method
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress, stop_if_interrupted
 from likewise.core.text import join_words
 
 if TYPE_CHECKING:
     from likewise.cli.output import Reporter
-    from likewise.counterfactuals.edits import Edit
+    from likewise.counterfactuals.edits import EditParts
     from likewise.data.case import People
+    from likewise.data.tabular import TabularDomain
     from likewise.fair_metrics import FairMetric
     from likewise.improving import Improvement
     from likewise.improving.cells import Cell
     from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress
+    from likewise.models.matching import Matched
 
 _LEAST = ("changed", "pure", "gap", "group")
 _INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
@@ -114,17 +113,14 @@ def command(
             raise InputError(
                 "--compare writes -o FILE.html or FILE.json, and takes models itself: --compare MODEL."
             )
-        from likewise.cli.comparing import compare_models
-
         parse_budget(given["eps"])
-        compare_models(ctx, table, compare, outputs, progress, given, quiet=quiet)
+        compare_models(table, compare, outputs, progress, given, quiet=quiet)
         return
     if folder is None or len(outputs.paths) > 1:
         raise InputError("Where should the search be kept? Name one new folder: -o FOLDER/.")
     if not given["sensitive"]:
         raise InputError("Which columns should not decide? Pass --sensitive COLUMN.")
     from likewise.improving.output import check_improvement_folder, write_improvement
-    from likewise.report.provenance import Provenance
 
     check_improvement_folder(folder)
     try:
@@ -135,47 +131,11 @@ def command(
             say("What was finished is kept. Run the same command to go on.", err=True)
         raise
     found = replace(found, command=repeated_command(ctx))
-    provenance = Provenance.now(
-        tables=[table],
-        models=[] if given["model"] is None else [given["model"]],
-        seed=given["seed"],
-        command=found.command,
-    )
+    models = [] if given["model"] is None else [given["model"]]
+    provenance = provenance_now([table], models)
     written = write_improvement(found, folder, language=given["language"], provenance=provenance)
     if not quiet:
         _show(found, written)
-
-
-def read_training_table(
-    table: Path, given: Mapping[str, Any], progress: Progress
-) -> tuple[People, FairMetric | str | None, tuple[Edit, ...]]:
-    """Read a table with its target as classes, the metric if one is named, and the edits."""
-    from likewise.auditing.case import read_metric, table_request
-    from likewise.auditing.case_evaluation import as_edits
-    from likewise.data.case import read_people
-    from likewise.data.target import check_classes, leakage_notes
-
-    words = parse_edits(given["edit"])
-    metric = read_metric(given["metric"])
-    with progress.stage(f"Reading {table.name}"):
-        asked = table_request(
-            None,
-            metric,
-            (*given["sensitive"], *given["immutable"], *words),
-            target=given["target"],
-            favourable=given["favourable"],
-            choices=given["reading"],
-            sample=given["sample"],
-            seed=given["seed"],
-        )
-        people = read_people(table, asked)
-        labels = people.labels
-        assert labels is not None  # a target was named
-        check_classes(labels, given["target"], accepted=given["classes"])
-        edits = as_edits(people.frame, words)
-    for note in (*people.notes, *leakage_notes(people.frame, labels, given["target"])):
-        progress.note(note)
-    return people, metric, edits
 
 
 def _improved(
@@ -244,3 +204,172 @@ def _show(found: Improvement, written: Sequence[Path]) -> None:
     )
     for line in str(found).splitlines():
         say(line)
+
+
+# `--compare`: several models on one table, audited and evaluated side by side.
+
+
+TEST_SHARE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What all compared models share."""
+
+    train: People
+    test: People
+    domain: TabularDomain
+    metric: FairMetric
+    edits: EditParts
+    search: str
+    given: Mapping[str, Any]
+
+
+def compare_models(
+    table: Path,
+    compared: Sequence[str],
+    outputs: Outputs,
+    progress: Progress,
+    given: dict[str, Any],
+    *,
+    quiet: bool,
+) -> None:
+    """Train the named methods, load the named models, and audit and evaluate all of them."""
+    from likewise.report import Comparison
+
+    if given["metric"] is None and not given["sensitive"]:
+        raise InputError("Who is comparable with whom? Pass --sensitive COLUMN or --metric FILE.")
+    methods = [name for name in dict.fromkeys(compared) if name in METHODS]
+    sources = dict(_named(text) for text in compared if text not in METHODS)
+    loaded = {name: load(source, given["trust"], progress) for name, source in sources.items()}
+    setting = _setting(table, given, progress)
+    models = {METHODS[name].title: _train(name, setting, progress) for name in methods}
+    models |= {name: _match(one, setting) for name, one in loaded.items()}
+    setting = _searched_alike(setting, models, progress)
+    entries = {name: _measure(name, matched, setting, progress) for name, matched in models.items()}
+    deliver_comparison(
+        Comparison.of(entries),
+        outputs,
+        quiet=quiet,
+        language=given["language"],
+        provenance=provenance_now([table], [*sources.values()]),
+    )
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, source = text.partition("=")
+    return (name, source) if equals and source and name else (Path(text).name, text)
+
+
+def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
+    from likewise.auditing.case import build_metric
+
+    people, asked, edits = read_training_table(table, given, progress)
+    train, test = _split(people, given["seed"])
+    # Of all people, so that nobody in the test part has a category never seen; no label is used.
+    domain: Any = people.domain(immutable=given["immutable"])
+    metric = build_metric(asked, train.frame, given["sensitive"], domain)
+    return Setting(train, test, domain, metric, edits, given["search"], given)
+
+
+def _split(people: People, seed: int) -> tuple[People, People]:
+    """Cut the people in two, class by class."""
+    import numpy as np
+
+    from likewise.data.target import chosen_by_class
+
+    assert people.labels is not None
+    counts = {label: int((people.labels == label).sum()) for label in dict.fromkeys(people.labels.tolist())}
+    for label, count in counts.items():
+        if count < 5:
+            raise InputError(
+                f"The target's value {label!r} occurs {count} times; a comparison needs 5 or more."
+            )
+    held = chosen_by_class(people.labels, TEST_SHARE, seed)
+    return people.take(np.flatnonzero(~held)), people.take(np.flatnonzero(held))
+
+
+def _train(name: str, setting: Setting, progress: Progress) -> Matched:
+    from likewise.models import as_model
+    from likewise.models.matching import Matched
+
+    given = setting.given
+    if METHODS[name].needs == "attributes" and not given["sensitive"]:
+        raise InputError(f"--compare {name} needs the sensitive columns: --sensitive COLUMN.")
+    with progress.stage(f"Training {METHODS[name].title}", spinner=False):
+        estimator = train_method(
+            name,
+            setting.train.frame,
+            setting.train.labels,
+            domain=setting.domain,
+            metric=setting.metric,
+            sensitive=given["sensitive"],
+            progress=progress.shown,
+            seed=given["seed"],
+            **({} if given["steps"] is None else {"n_steps": given["steps"]}),
+        )
+    return Matched(as_model(estimator), setting.domain, tuple(setting.test.frame.columns))
+
+
+def _match(loaded: Any, setting: Setting) -> Matched:
+    from likewise.auditing.case import match_people
+    from likewise.counterfactuals.edits import edited_columns
+
+    given = setting.given
+    return match_people(
+        loaded,
+        setting.test,
+        immutable=given["immutable"],
+        needed=(*given["sensitive"], *edited_columns(setting.edits), *given["immutable"]),
+        metric=setting.metric,
+        domain=setting.domain,
+        loss="cross_entropy",
+        favourable=given["favourable"],
+    ).matched
+
+
+def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress: Progress) -> Setting:
+    """Search all models by the same means: gaps found along gradients and gaps found without are not alike."""
+    from likewise.models import DifferentiableModel
+
+    without = [name for name, one in compared.items() if not isinstance(one.model, DifferentiableModel)]
+    if setting.search != "auto" or len(without) in (0, len(compared)):
+        return setting
+    progress.note(
+        f"{without[0]} has no gradient, so all models are searched among candidates, and their gaps compare."
+    )
+    return replace(setting, search="candidates")
+
+
+def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
+    from likewise.auditing.auditor import audit_case, unbroken
+    from likewise.auditing.case import Case
+    from likewise.auditing.case_evaluation import evaluate_case
+    from likewise.auditing.request import AuditRequest
+
+    people, given = setting.test, setting.given
+    with progress.stage(f"Auditing {name}"):
+        asked = AuditRequest.of(
+            metric=setting.metric,
+            eps=parse_budget(given["eps"]),
+            confidence=given["confidence"],
+            search=setting.search,
+            random_state=given["seed"],
+        )
+        case = Case(
+            matched,
+            people.frame,
+            people.labels,
+            given["sensitive"],
+            asked,
+            setting.edits,
+            people=people.frame,
+            labels=people.labels,
+        )
+        result = unbroken(audit_case(case))
+        evaluation, unknown = evaluate_case(case)
+    for why in unknown:
+        progress.note(f"{name}: {why}")
+    if evaluation is None:
+        raise InputError(f"{name} cannot be compared: {unknown[-1]}")
+    return evaluation, result

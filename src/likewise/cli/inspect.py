@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
-from likewise.cli.output import check_outputs, say
+from likewise.cli.options import TableChoices, example, option, options, table_options, verb
+from likewise.cli.output import Outputs, check_outputs, outputs, say
 from likewise.core.progress import Progress
 from likewise.core.text import printable
 

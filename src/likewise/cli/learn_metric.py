@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
-from likewise.cli.output import say
+from likewise.cli.options import TableChoices, example, option, options, table_options, verb
+from likewise.cli.output import Outputs, outputs, say
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress
 

@@ -13,7 +13,6 @@ import click
 
 from likewise.core.errors import InputError, did_you_mean
 from likewise.core.files import read_toml
-from likewise.core.launch import launched
 from likewise.core.messages import LANGUAGES
 from likewise.core.text import join_words
 from likewise.data.opening import TableChoices as TableChoices
@@ -53,11 +52,16 @@ verb = functools.partial(click.command, cls=Verb)
 # --config: the values of a TOML file become the defaults of the options, and unknown keys are refused.
 
 
+# Where a context keeps the path, for the evidence.
+CONFIG = "likewise.config"
+
+
 def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
     values = read_toml(path, owner="--config")
     ctx.default_map = {**(ctx.default_map or {}), **_defaults(ctx, values, path.name)}
+    ctx.meta[CONFIG] = str(path)
 
 
 def _defaults(ctx: click.Context, values: Mapping[str, Any], file: str) -> dict[str, Any]:
@@ -239,90 +243,6 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return options("columns")(wrapped)
 
 
-# -o: what is written, by what each path is.
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What ``-o`` names: paths by kind, which is a suffix without its dot, ``folder``, or ``-``."""
-
-    paths: Mapping[str, Path]
-    force: bool = False
-
-    def get(self, kind: str) -> Path | None:
-        """Return the path of a kind, if one is named."""
-        return self.paths.get(kind)
-
-    @property
-    def screen(self) -> bool:
-        """Whether the JSON document is printed, and nothing else."""
-        return "-" in self.paths
-
-    def check(self) -> None:
-        """Refuse files that cannot be written."""
-        from likewise.cli.output import check_outputs
-
-        files = [path for kind, path in self.paths.items() if kind not in ("-", "folder", "parquet")]
-        check_outputs(files, force=self.force)
-
-
-_KINDS = {
-    "html": ("FILE.html", "A page: one file, no network."),
-    "json": ("FILE.json", "The result as JSON."),
-    "-": ("-", "The same on the screen, and nothing else."),
-    "folder": ("FOLDER/", "Evidence for others, which `likewise replay` repeats."),
-    "parquet": ("FOLDER.parquet", "Everybody beside their worst counterpart."),
-    "csv": ("FILE.csv", "Rows whose decision changes, in pairs."),
-    "safetensors": ("FILE.safetensors", ""),
-    "toml": ("FILE.toml", ""),
-}
-
-
-def parse_outputs(words: Sequence[str], kinds: Sequence[str], *, force: bool) -> Outputs:
-    """Sort paths by what they are, and refuse what a verb cannot write."""
-    found: dict[str, Path] = {}
-    for word in words:
-        path = Path(word)
-        known = word == "-" or path.suffix[1:] in kinds
-        kind = (word if word == "-" else path.suffix[1:]) if known else "folder"
-        if kind not in kinds or (kind == "folder" and path.suffix and not path.is_dir()):
-            wanted = ", ".join(_KINDS[kind][0] for kind in kinds)
-            raise InputError(f"-o takes {wanted}, got {word!r}.")
-        if kind in found:
-            raise InputError(f"-o names {str(found[kind])!r} and {word!r}, two of the same kind. Choose one.")
-        found[kind] = path
-    return Outputs(found, force)
-
-
-def outputs(*kinds: str, required: bool = False, **named: str) -> Callable[[F], F]:
-    """Add ``-o PATH`` and ``--force`` to a verb, which gets `Outputs` called `outputs`; `named` are other legends."""
-    many = len(kinds) > 1
-    legend = {_KINDS[kind][0]: named.get(kind, _KINDS[kind][1]) for kind in kinds}
-
-    def add(function: F) -> F:
-        @functools.wraps(function)
-        def verb(**given: Any) -> Any:
-            words, force = given.pop("output"), given.pop("force")
-            found = parse_outputs(words if many else words[-1:], kinds, force=force)
-            if not launched().several:  # else the first process checks them, and tells the others
-                found.check()
-            return function(outputs=found, **given)
-
-        add_output: Callable[[Any], Any] = option(
-            "-o",
-            "--output",
-            multiple=True,
-            required=required,
-            metavar="PATH",
-            help="What to write; see below. Repeatable." if many else f"Write {_KINDS[kinds[0]][0]}.",
-            legend=legend if many else None,
-        )
-        add_force = option("--force", is_flag=True, help="Replace files that exist.")
-        return add_output(add_force(verb))  # type: ignore[no-any-return]
-
-    return add
-
-
 # --trust: what a model file may do.
 
 
@@ -472,6 +392,12 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
             "package.Type": "Load this type from a skops file.",
         },
     ),
+    "sign": option(
+        "--sign",
+        type=click.Path(path_type=Path),
+        metavar="KEY",
+        hidden=True,  # told beside the folder that it signs
+    ),
     "quiet": option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells."),
     "config": option(
         "--config",
@@ -515,39 +441,3 @@ def parse_share(text: str | None) -> float | None:
     if not 0.0 <= share <= 1.0:
         raise InputError(f"--limit must be a share of the decisions such as 1% or 0.01, got {text!r}.")
     return share
-
-
-def parse_edits(edits: Sequence[str]) -> dict[str, list[str]]:
-    """Read ``relationship:Husband=Wife`` as a column with the values that are exchanged."""
-    found: dict[str, list[str]] = {}
-    for edit in edits:
-        column, colon, rest = edit.partition(":")
-        values = [value.strip() for value in rest.split("=")]
-        if not colon or not column or len(values) < 2 or not all(values):
-            raise InputError(
-                f"--edit must be COLUMN:A=B, such as relationship:Husband=Wife, got {edit!r}. "
-                "Quote it if it contains spaces."
-            )
-        known = found.setdefault(column.strip(), [])
-        known.extend(value for value in values if value not in known)
-    return found
-
-
-def parse_budget(text: str) -> float | dict[str, float]:
-    """Read ``--eps``: a number, or columns with an amount each in their own units."""
-    wrong = (
-        f"--eps must be a number >= 0, or columns with amounts such as age=2,hours-per-week=5, got {text!r}."
-    )
-    try:
-        if "=" not in text:
-            number = float(text)
-            if 0 <= number < float("inf"):
-                return number
-            raise InputError(wrong)
-        parts = [part.rpartition("=") for part in text.split(",")]
-        units = {column.strip(): float(amount) for column, _, amount in parts}
-    except ValueError as error:
-        raise InputError(wrong) from error
-    if not all(units):
-        raise InputError(wrong)
-    return units

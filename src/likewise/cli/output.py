@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.cli.options import F, option
 from likewise.core.errors import InputError, require
+from likewise.core.launch import launched
 from likewise.core.progress import progress_bar, stop_if_interrupted, written_duration
 from likewise.core.streams import open_console
 from likewise.core.text import join_words, printable
 
 if TYPE_CHECKING:
-    from likewise.cli.options import Outputs
     from likewise.improving.cells import Cell
     from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress
+    from likewise.report.provenance import Provenance
 
     Reporter = Callable[[StudyProgress, CellTask, Cell | Failure], None]
 
@@ -49,6 +53,88 @@ def say(line: str, *, err: bool = False) -> None:
     click.echo(line, err=err)
 
 
+# -o: what is written, by what each path is.
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What ``-o`` names: paths by kind, which is a suffix without its dot, ``folder``, or ``-``."""
+
+    paths: Mapping[str, Path]
+    force: bool = False
+
+    def get(self, kind: str) -> Path | None:
+        """Return the path of a kind, if one is named."""
+        return self.paths.get(kind)
+
+    @property
+    def screen(self) -> bool:
+        """Whether the JSON document is printed, and nothing else."""
+        return "-" in self.paths
+
+    def check(self) -> None:
+        """Refuse files that cannot be written."""
+        files = [path for kind, path in self.paths.items() if kind not in ("-", "folder", "parquet")]
+        check_outputs(files, force=self.force)
+
+
+_KINDS = {
+    "html": ("FILE.html", "A page: one file, no network."),
+    "json": ("FILE.json", "The result as JSON."),
+    "-": ("-", "The same on the screen, and nothing else."),
+    "folder": ("FOLDER/", "Evidence, which `likewise replay` repeats; --sign KEY signs it."),
+    "parquet": ("FOLDER.parquet", "Everybody beside their worst counterpart."),
+    "csv": ("FILE.csv", "Rows whose decision changes, in pairs."),
+    "safetensors": ("FILE.safetensors", ""),
+    "toml": ("FILE.toml", ""),
+}
+
+
+def parse_outputs(words: Sequence[str], kinds: Sequence[str], *, force: bool) -> Outputs:
+    """Sort paths by what they are, and refuse what a verb cannot write."""
+    found: dict[str, Path] = {}
+    for word in words:
+        path = Path(word)
+        known = word == "-" or path.suffix[1:] in kinds
+        kind = (word if word == "-" else path.suffix[1:]) if known else "folder"
+        if kind not in kinds or (kind == "folder" and path.suffix and not path.is_dir()):
+            wanted = ", ".join(_KINDS[kind][0] for kind in kinds)
+            raise InputError(f"-o takes {wanted}, got {word!r}.")
+        if kind in found:
+            raise InputError(f"-o names {str(found[kind])!r} and {word!r}, two of the same kind. Choose one.")
+        found[kind] = path
+    return Outputs(found, force)
+
+
+def outputs(*kinds: str, required: bool = False, **named: str) -> Callable[[F], F]:
+    """Add ``-o PATH`` and ``--force`` to a verb, which gets `Outputs` called `outputs`; `named` are other legends."""
+    many = len(kinds) > 1
+    legend = {_KINDS[kind][0]: named.get(kind, _KINDS[kind][1]) for kind in kinds}
+
+    def add(function: F) -> F:
+        @functools.wraps(function)
+        def verb(**given: Any) -> Any:
+            words, force = given.pop("output"), given.pop("force")
+            found = parse_outputs(words if many else words[-1:], kinds, force=force)
+            if not launched().several:  # else the first process checks them, and tells the others
+                found.check()
+            return function(outputs=found, **given)
+
+        add_output: Callable[[Any], Any] = option(
+            "-o",
+            "--output",
+            multiple=True,
+            required=required,
+            metavar="PATH",
+            help="What to write; see below. Repeatable." if many else f"Write {_KINDS[kinds[0]][0]}.",
+            legend=legend if many else None,
+        )
+        add_force = option("--force", is_flag=True, help="Replace files that exist.")
+        return add_output(add_force(verb))  # type: ignore[no-any-return]
+
+    return add
+
+
 def deliver(
     outputs: Outputs,
     *,
@@ -70,6 +156,63 @@ def deliver(
         if outputs.paths:
             say(f"Wrote {join_words([str(path) for path in outputs.paths.values()], 'and')}.")
         show()
+
+
+def deliver_document(
+    outputs: Outputs,
+    document: Mapping[str, Any],
+    *,
+    quiet: bool,
+    language: str = "en",
+    title: str | None = None,
+    rows: Any = None,
+    partial: bool = False,
+) -> None:
+    """Write a document as page and JSON, its rows as CSV, as far as these were asked for; then print it."""
+    from likewise.core.frames import csv_text
+    from likewise.core.plain import to_json
+    from likewise.report import print_document, write
+    from likewise.report.writing import write_text
+
+    page: dict[str, Any] = {"title": title, "language": language, "overwrite": outputs.force}
+    deliver(
+        outputs,
+        quiet=quiet,
+        partial=partial,
+        document=lambda: to_json(document),
+        show=lambda: print_document(document, language=language),
+        html=lambda path: write(document, path, form="html", **page),
+        json=lambda path: write(document, path, form="json", **page),
+        csv=lambda path: write_text(path, csv_text(rows)),
+    )
+
+
+def deliver_comparison(
+    comparison: Any,
+    outputs: Outputs,
+    *,
+    quiet: bool,
+    title: str | None = None,
+    labels: Mapping[Any, str] | None = None,
+    explore: Mapping[str, Any] | None = None,
+    language: str = "en",
+    provenance: Provenance | None = None,
+) -> None:
+    """Write a comparison as it was asked for, and print its table."""
+    from likewise import report
+    from likewise.core.plain import to_json
+
+    said: dict[str, Any] = {"labels": labels, "provenance": provenance}
+    page: dict[str, Any] = {"title": title, "language": language, "explore": explore}
+    force = outputs.force
+    deliver(
+        outputs,
+        quiet=quiet,
+        document=lambda: to_json(report.comparison_document(comparison, **said)),
+        show=lambda: report.print_comparison(comparison, labels=labels),
+        html=lambda path: report.write_html(comparison, path, overwrite=force, **page, **said),
+        json=lambda path: report.write_json(comparison, path, overwrite=force, **said),
+    )
 
 
 # Cells: trainings that run in processes of their own and are kept.

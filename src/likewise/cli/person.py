@@ -1,99 +1,37 @@
-"""`likewise person`: one person's decision: what would change it, why, and whether that is the same for counterparts."""
+"""`likewise person` and `likewise recourse`: what would change a decision, and whether it costs counterparts the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.audit import load
-from likewise.cli.options import (
-    Key,
-    Outputs,
-    TableChoices,
-    example,
-    option,
-    options,
-    outputs,
-    repeated_command,
-    settings,
-    table_options,
-    verb,
-)
-from likewise.cli.output import deliver
-from likewise.core.errors import InputError
-from likewise.core.plain import to_json
+from likewise.cli.app import EXIT_INTERRUPTED
+from likewise.cli.options import F, Key, example, option, options, parse_share, settings, table_options, verb
+from likewise.cli.output import Outputs, deliver_document, outputs
+from likewise.cli.reading import match_files, provenance_now
+from likewise.core.errors import InputError, UnfairError
+from likewise.core.messages import Texts
 from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
     from likewise.explaining.situation import Situation
 
-COST = Key(
+_COST = Key(
     "HOW",
     "What numbers cost: range (of the middle 80%) or percentile (people passed).",
     click.Choice(["range", "percentile"]),
     "range",
 )
+_TRAINED = (
+    "likewise datasets german -o people.csv",
+    "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+)
 
 
-def situation_of_files(
-    model: str,
-    table: Path,
-    *,
-    target: str | None,
-    favourable: str | None,
-    sensitive: Sequence[str],
-    fixed: Sequence[str],
-    only_up: Sequence[str],
-    only_down: Sequence[str],
-    rules: str,
-    cost: str,
-    reading: TableChoices,
-    model_takes: str,
-    seconds: float,
-    seed: int,
-    trust: Sequence[str],
-    progress: Progress,
-    owner: str,
-) -> Situation:
-    """Bring a model file and a table together, as `likewise verify` does."""
-    from likewise.auditing.case import match_people, table_request
-    from likewise.data.case import read_people
-    from likewise.explaining.engine import Effort
-    from likewise.explaining.situation import Asked, situation_of
-
-    said: dict[str, Any] = {}
-    for names, word in ((fixed, "fixed"), (only_up, "up"), (only_down, "down")):
-        for name in names:
-            if name in said:
-                raise InputError(f"Column {name!r} is named twice by --fixed, --only-up or --only-down.")
-            said[name] = word
-    loaded = load(model, trust, progress)
-    with progress.stage(f"Reading {table.name}"):
-        request = table_request(
-            loaded, None, sensitive, target=target, favourable=favourable, choices=reading, keeps_missing=True
-        )
-        met = match_people(
-            loaded,
-            read_people(table, request),
-            needed=sensitive,
-            takes=model_takes,
-            loss="cross_entropy",
-            favourable=favourable if target else None,
-            missing=reading.policy,
-            lenient=True,
-        )
-        for note in met.notes:
-            progress.note(note)
-    chosen: Any = {"learned": "learned", "none": None}.get(rules, Path(rules))
-    wanted: Any = cost
-    asked = Asked(favourable, said or None, chosen, wanted, Effort(10_000_000, seconds), seed)
-    return situation_of(met, sensitive, asked, owner=owner)
-
-
-def change_options(function: Any) -> Any:
+def _change_options(function: F) -> F:
     """Add the options that say what can be changed."""
     for flag, help_ in (
         ("--only-down", "Number that can only fall. Repeatable."),
@@ -101,20 +39,53 @@ def change_options(function: Any) -> Any:
         ("--fixed", "Column that cannot be changed. Repeatable."),
     ):
         function = option(flag, multiple=True, metavar="COLUMN", help=help_)(function)
-    return option(
+    add: Callable[[F], F] = option(
         "--rules",
         default="learned",
         show_default=True,
         metavar="FILE",
         help="What nobody can be: FILE.toml, learned from the table, or none.",
-    )(function)
+    )
+    return add(function)
+
+
+def _budget(seconds: float) -> Callable[[F], F]:
+    add: Callable[[F], F] = option(
+        "--budget-seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        default=seconds,
+        show_default=True,
+        metavar="N",
+        help="CPU time of each least change.",
+    )
+    return add
+
+
+def _situation(
+    model: str, table: Path, given: Mapping[str, Any], progress: Progress, *, owner: str
+) -> Situation:
+    """Bring a model file and a table together with what can be changed."""
+    from likewise.explaining.engine import Effort
+    from likewise.explaining.situation import Asked, situation_of
+
+    said: dict[str, Any] = {}
+    for flag, word in (("fixed", "fixed"), ("only_up", "up"), ("only_down", "down")):
+        for name in given[flag]:
+            if name in said:
+                raise InputError(f"Column {name!r} is named twice by --fixed, --only-up or --only-down.")
+            said[name] = word
+    favourable = given["favourable"]
+    met = match_files(model, table, given, progress, favourable=favourable if given["target"] else None)
+    rules: Any = {"learned": "learned", "none": None}.get(given["rules"], Path(given["rules"]))
+    effort = Effort(10_000_000, given["budget_seconds"])
+    asked = Asked(favourable, said or None, rules, given["cost"], effort, given["seed"])
+    return situation_of(met, given["sensitive"], asked, owner=owner)
 
 
 @verb(
     "person",
     epilog=example(
-        "likewise datasets german -o people.csv",
-        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        *_TRAINED,
         "likewise person model.safetensors people.csv --row 17 --target target --favourable good --sensitive sex -o letter.html",
         after="Exit codes: 0 done; 2 bad input. --columns FILE may say of each column: actionable, direction, step, cost.",
     ),
@@ -125,7 +96,7 @@ def change_options(function: Any) -> Any:
     "--row", required=True, metavar="N", help="The person: line or row of the table, as an audit names it."
 )
 @options("target_left_out", "favourable", "sensitive")
-@change_options
+@_change_options
 @option(
     "--alternatives",
     type=click.IntRange(0, 20),
@@ -141,85 +112,121 @@ def change_options(function: Any) -> Any:
     help='Words for reasons: hours = "Too few hours".',
 )
 @table_options
-@option(
-    "--budget-seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=10.0,
-    show_default=True,
-    metavar="N",
-    help="CPU time of each least change.",
-)
+@_budget(10.0)
 @options("seed")
-@settings("model_takes", cost=COST)
+@settings("model_takes", cost=_COST)
 @outputs("html", "json", "-")
 @options("language", "trust", "quiet", "config")
 def command(
     model: str,
     table: Path,
     row: str,
-    target: str | None,
-    favourable: str | None,
-    sensitive: Sequence[str],
-    rules: str,
-    fixed: Sequence[str],
-    only_up: Sequence[str],
-    only_down: Sequence[str],
     alternatives: int,
     reason_codes: Path | None,
-    reading: TableChoices,
-    budget_seconds: float,
-    seed: int,
-    model_takes: str,
-    cost: str,
     outputs: Outputs,
     language: str,
-    trust: Sequence[str],
     quiet: bool,
-) -> int:
+    **given: Any,
+) -> None:
     """Explain one person's decision, and what would change it.
 
     MODEL is a file or package.module:attribute, TABLE holds the people. The least change that gives the favourable decision
     is proved for tree ensembles, linear models and ReLU networks; any other model is asked. The page is a letter of one sheet
     about this person alone.
     """
-    from likewise import report
     from likewise.explaining.person import explain_person
+    from likewise.report import person_document
 
     progress = Progress(quiet)
-    situation = situation_of_files(
-        model,
-        table,
-        target=target,
-        favourable=favourable,
-        sensitive=sensitive,
-        fixed=fixed,
-        only_up=only_up,
-        only_down=only_down,
-        rules=rules,
-        cost=cost,
-        reading=reading,
-        model_takes=model_takes,
-        seconds=budget_seconds,
-        seed=seed,
-        trust=trust,
-        progress=progress,
-        owner="person",
-    )
+    situation = _situation(model, table, given, progress, owner="person")
     with progress.stage("Looking for the least change"):
         place: Any = int(row) if row.lstrip("-").isdigit() else row
         found = explain_person(situation, place, alternatives=alternatives, reason_codes=reason_codes)
-    provenance = report.Provenance.now(
-        tables=[table], models=[model], seed=seed, command=repeated_command(click.get_current_context())
+    made = provenance_now([table], [model])
+    document = person_document(found, name=model, source=table.name, provenance=made)
+    deliver_document(outputs, document, quiet=quiet, language=language)
+
+
+@verb(
+    "recourse",
+    epilog=example(
+        *_TRAINED,
+        "likewise recourse model.safetensors people.csv --target target --favourable good --sensitive sex --sample 20",
+        after="Exit codes: 0 done, or within --limit; 1 beyond it; 2 bad input; 130 Ctrl-C, which keeps what was found. "
+        "--keep FOLDER keeps finished parts: the same command goes on there, and --part 2/8 does the second eighth.",
+    ),
+)
+@click.argument("model")
+@click.argument("table", type=click.Path(path_type=Path))
+@options("target_left_out", "favourable", "sensitive")
+@option(
+    "--limit",
+    metavar="SHARE",
+    callback=lambda ctx, parameter, word: parse_share(word),
+    help="Refused people whose counterpart may pay over 5% more or less: 1%. Exit code 1 above it.",
+)
+@_change_options
+@option(
+    "--sample", type=click.IntRange(min=1), metavar="N", help="N refused people at random instead of all."
+)
+@option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep finished parts there.",
+)
+@option("--part", metavar="K/N", help="Only the K-th of N shares of the people.")
+@table_options
+@_budget(2.0)
+@options("seed")
+@settings("model_takes", "confidence", cost=_COST)
+@outputs("html", "json", "-", "csv")
+@options("language", "trust", "quiet", "config")
+def recourse(
+    model: str,
+    table: Path,
+    limit: float | None,
+    sample: int | None,
+    keep: Path | None,
+    part: str | None,
+    confidence: float,
+    outputs: Outputs,
+    language: str,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    """Find what the favourable decision would cost everybody who is refused, and whether counterparts pay the same.
+
+    MODEL and TABLE as in `likewise person`. For every refused person the least change is found, and that of the same person
+    under every other value of the sensitive columns.
+    """
+    from likewise.explaining.burden import recourse_of
+    from likewise.report import recourse_document
+
+    progress = Progress(quiet)
+    situation = _situation(model, table, given, progress, owner="recourse")
+    found = recourse_of(
+        situation,
+        sample=sample,
+        confidence=confidence,
+        folder=keep,
+        part=None if part is None else _part(part),
+        progress=progress.shown,
     )
-    document = report.person_document(found, name=model, source=table.name, provenance=provenance)
-    deliver(
-        outputs,
-        quiet=quiet,
-        document=lambda: to_json(document),
-        show=lambda: report.print_person(document, language=language),
-        html=lambda path: report.write(
-            document, path, form="html", language=language, overwrite=outputs.force
-        ),
-        json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
+    made = provenance_now([table], [model])
+    document = recourse_document(found, name=model, source=table.name, provenance=made)
+    deliver_document(
+        outputs, document, quiet=quiet, language=language, rows=found.people, partial=found.stopped
     )
+    if found.stopped:
+        return EXIT_INTERRUPTED
+    if limit is not None and found.looked and found.unequal.value > limit:
+        raise UnfairError(Texts(language)("recourse.limit", share=found.unequal.value, limit=limit))
     return 0
+
+
+def _part(text: str) -> tuple[int, int]:
+    first, slash, second = text.partition("/")
+    if not slash or not first.isdigit() or not second.isdigit():
+        raise InputError(f"--part must be K/N, such as 2/8, got {text!r}.")
+    return int(first), int(second)

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.cli.app import cli
+from likewise.cli.case import PART, REPEATED, AuditChoices, impact_of, inputs_of, run_audit
 from likewise.cli.options import READ, SETTINGS, TableChoices, example, option, options, parse_keys, verb
 from likewise.cli.output import say
+from likewise.cli.reading import load
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress, stop_if_interrupted
 
 if TYPE_CHECKING:
-    from likewise.cli.audit import AuditChoices
     from likewise.report.evidence import Evidence
 
 # Figures of different machines and libraries agree to about this; those of the same machine to the last bit.
 TOLERANCE = 1e-6
 _MOST_SHOWN = 20
-# Files that a model is made of besides the one that is named.
-_PART = "part of the model "
+# Files that can be said to be elsewhere now.
+MOVED = ("model", "table", "metric", "columns", "config")
 
 
 @verb(
@@ -46,12 +48,19 @@ _PART = "part of the model "
 @option("--table", type=click.Path(path_type=Path), help="Where the table is now.")
 @option("--metric", type=click.Path(path_type=Path), help="Where the file of the metric is now.")
 @option("--columns", type=click.Path(path_type=Path), help="Where the file of the columns is now.")
+@option("--config", type=click.Path(path_type=Path), help="Where the file of the options is now.")
 @option(
     "--rtol",
     type=click.FloatRange(min=0),
     default=TOLERANCE,
     show_default=True,
     help="Numbers that differ by no more, relative to the larger, are the same.",
+)
+@option(
+    "--verify-key",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="A public key (PEM); its owner must have signed the evidence.",
 )
 @options("trust", "quiet")
 def command(
@@ -60,7 +69,9 @@ def command(
     table: Path | None,
     metric: Path | None,
     columns: Path | None,
+    config: Path | None,
     rtol: float,
+    verify_key: Path | None,
     trust: Sequence[str],
     quiet: bool,
 ) -> None:
@@ -70,7 +81,6 @@ def command(
     option that lets a model file run code is taken from the evidence: such trust is yours to give, here again. Files
     outside the current folder are read only where you name them.
     """
-    from likewise.cli.audit import impact_of, load, run_audit
     from likewise.report.document import audit_document
     from likewise.report.evidence import (
         check_files,
@@ -81,9 +91,9 @@ def command(
     )
 
     folder = evidence if evidence.is_dir() else evidence.parent
-    moved = {"model": model, "table": table, "metric": metric, "columns": columns}
+    moved = dict(zip(MOVED, (model, table, metric, columns, config), strict=True))
     known = read_evidence(evidence)
-    check_files(folder, known)
+    check_files(folder, known, verify_key=verify_key)
     recorded = _found_again(known, moved)
     source, people = (str(recorded.inputs[name]["path"]) for name in ("model", "table"))
     choices = _choices(recorded, source, people)
@@ -140,7 +150,7 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
             inputs[name] = {**known, "path": str(place)}
             if name in options:
                 options[name] = [str(place)]
-        elif not name.startswith(_PART) and not _is_inside(str(known["path"])):
+        elif not name.startswith(PART) and not _is_inside(str(known["path"])):
             remedy = (
                 f"If that is the file you mean, name it: --{name} FILE." if name in moved else "Copy it here."
             )
@@ -160,38 +170,21 @@ def _is_inside(path: str) -> bool:
 
 def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
     """The recorded options, read as the command line reads them."""
-    from likewise.cli import audit
-
+    audit = cli.get_command(click.get_current_context(), "audit")
+    assert audit is not None
     assert recorded.options is not None  # _found_again has looked
     arguments = arguments_of(recorded.options)
     try:
-        with audit.command.make_context("audit", [*arguments, "--", model, table]) as context:
+        with audit.make_context("audit", [*arguments, "--", model, table]) as context:
             given = context.params
     except click.ClickException as error:
         raise InputError(
             f"The evidence has an option that `likewise audit` refuses: {error.format_message()}"
         ) from error
     reading = TableChoices(columns=given["columns"], **parse_keys(given["read"], READ))
-    wanted = {field.name for field in fields(audit.AuditChoices)}
+    wanted = {field.name for field in fields(AuditChoices)}
     found = given | parse_keys(given["set"], SETTINGS) | {"reading": reading}
-    return audit.AuditChoices(**{name: value for name, value in found.items() if name in wanted})
-
-
-# Options that a repetition takes over. None of them lets a file run code, writes a file or opens a connection.
-REPEATED = (
-    "target", "favourable", "sensitive", "edit", "metric", "limit", "eps", "delta", "twins", "rules", "columns", "read",
-    "sample", "budget-seconds", "seed", "set",
-)  # fmt: skip
-
-
-def recorded_options(ctx: click.Context) -> dict[str, list[str]]:
-    """Return the options of an audit as text, by their long names."""
-    found: dict[str, list[str]] = {}
-    for name in REPEATED:
-        value = ctx.params[name.replace("-", "_")]
-        if value is not None and value != ():
-            found[name] = [str(one) for one in (value if isinstance(value, tuple) else [value])]
-    return found
+    return AuditChoices(**{name: value for name, value in found.items() if name in wanted})
 
 
 def arguments_of(options: Mapping[str, Sequence[str]]) -> list[str]:
@@ -204,25 +197,9 @@ def arguments_of(options: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"--{name}={value}" for name, values in options.items() for value in values]
 
 
-def inputs_of(
-    model: str, table: Path, options: Mapping[str, Sequence[str]]
-) -> dict[str, dict[str, str | None]]:
-    """Return what an audit reads: the path of each file as it was given, and its SHA-256."""
-    from likewise.models.containers import model_files
-    from likewise.report.provenance import hash_of
-
-    paths = {"model": model, "table": str(table)}
-    if Path(model).is_file():
-        # By their names: a model that has moved is the same one if all of it has.
-        paths |= {f"{_PART}{part.name}": str(part) for part in model_files(Path(model))[1:]}
-    paths |= {name: options[name][-1] for name in ("metric", "columns") if name in options}
-    paths |= {f"file of rules {path}": path for path in options.get("rules", ()) if path != "learned"}
-    return {name: {"path": path, "sha256": hash_of(path)} for name, path in paths.items()}
-
-
 def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
     """Raise unless every file the audit read is there and has the recorded bytes."""
-    now = inputs_of(model, table, recorded.options or {})
+    now = inputs_of(model, table, recorded.options or {}, recorded.inputs.get("config", {}).get("path"))
     for name, known in recorded.inputs.items():
         found = now.get(name)
         path = known["path"] if found is None else found["path"]
@@ -230,9 +207,7 @@ def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
         if wanted is None:
             continue
         if found is None or found["sha256"] is None:
-            hint = (
-                f" Say where it is now: --{name}." if name in ("model", "table", "metric", "columns") else ""
-            )
+            hint = f" Say where it is now: --{name}." if name in MOVED else ""
             raise InputError(f"The {name} {path!r} is not there.{hint}")
         if found["sha256"] != wanted:
             raise InputError(

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.audit import AuditChoices, check_choices, load, run_audit
+from likewise.cli.case import AuditChoices, check_choices, run_audit
 from likewise.cli.options import example, option, options, settings, table_options, verb
+from likewise.cli.reading import load
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress, was_interrupted
 from likewise.core.text import printable
 
 if TYPE_CHECKING:
-    from likewise.auditing.rounds import OnProgress
+    from likewise.auditing.worst_case import OnProgress
     from likewise.data.opening import MemoryFile
     from likewise.models.model_files import LoadedModel
     from likewise.serving.audits import Audited, Question
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path), required=False)
-@options("target_left_out", "favourable", "sensitive", "edit", "metric", "eps_asked")
+@options("target_left_out", "favourable", "sensitive", "limit", "edit", "metric", "eps_asked")
 @table_options
 @options("sample", "budget", "seed")
 @settings("search", "loss", "immutable", "model_takes")
@@ -140,6 +141,7 @@ class CommandAuditor:
             sensitive=question.sensitive,
             budget_seconds=question.seconds,
             sample=question.sample,
+            limit=question.limit,
         )
         check_choices(choices)
         title = f"Audit of {Path(self.name).name} on {table.name}"
@@ -153,30 +155,17 @@ class CommandAuditor:
         from likewise.serving.audits import Audited, hashed
 
         found = run_audit(self.loaded, table, choices, progress)
-        case, matched = found.case, found.case.matched
-        if isinstance(case.frame, Path):
+        if isinstance(found.case.frame, Path):
             raise InputError(
                 f"{table.name} has more people than a page can be about. Take fewer: --sample 10000."
             )
-        known = Provenance.now(models=[self.name], seed=choices.seed)
-        return Audited(
-            title,
-            found.result,
-            matched.model,
-            matched.domain,
-            case.metric,
-            case.frame[list(matched.columns)],
-            case.y,
-            tuple(name for name in case.sensitive if name in matched.columns),
-            found.extras["evaluation"],
-            notes=tuple(progress.notes) if isinstance(progress, HeardProgress) else (),
-            provenance=replace(known, tables=(hashed(table),)),
-            places=case.places,
-        )
+        made = replace(Provenance.now(models=[self.name], seed=choices.seed), tables=(hashed(table),))
+        notes = tuple(progress.notes) if isinstance(progress, HeardProgress) else ()
+        return Audited(title, found.result, found.case, found.extras["evaluation"], made, notes)
 
 
 class HeardProgress(Progress):
-    """Stages of an audit for a function that looks on; see `likewise.auditing.rounds.OnProgress`."""
+    """Stages of an audit for a function that looks on; see `likewise.auditing.worst_case.OnProgress`."""
 
     def __init__(self, on_progress: OnProgress) -> None:
         super().__init__(quiet=True)

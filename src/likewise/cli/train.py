@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import agreeing, grouped
-from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
-from likewise.cli.output import say
+from likewise.cli.options import example, option, options, table_options, verb
+from likewise.cli.output import Outputs, outputs, say
+from likewise.cli.reading import read_training_table
 from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import launched
 from likewise.core.progress import Progress
@@ -104,19 +105,12 @@ def command(
     table: Path,
     method: str,
     outputs: Outputs,
-    target: str,
-    favourable: str | None,
-    sensitive: tuple[str, ...],
-    classes: bool,
-    reading: TableChoices,
-    metric: Path | None,
     eps: float | None,
     steps: int | None,
     held_out: float,
     hidden: str,
-    seed: int,
-    sample: int | None,
     quiet: bool,
+    **given: Any,
 ) -> None:
     """Train a classifier on a table.
 
@@ -128,24 +122,18 @@ def command(
             if launched().first:
                 outputs.check()
             layers = parse_layers(hidden)
-            _check(method, sensitive, metric, eps)
+            sensitive, seed = given["sensitive"], given["seed"]
+            _check(method, sensitive, given["metric"], eps)
             from likewise.data.case import check_varied
-            from likewise.data.target import check_classes, leakage_notes
 
             progress = Progress(quiet)
-            with progress.stage(f"Reading {table.name}"):
-                asked = {"target": target, "favourable": favourable, "choices": reading}
-                people, given = _read(table, metric, sensitive, sample=sample, seed=seed, **asked)
-                y = people.labels
-                assert y is not None  # a target was named
-                check_classes(y, target, accepted=classes)
-                reported = _reported(y, held_out, seed)
-                trained = people.take((~reported).nonzero()[0])
-            for note in (*people.notes, *leakage_notes(people.frame, y, target)):
-                progress.note(note)
+            people, metric, _ = read_training_table(table, given, progress, widest=None)
+            y: Any = people.labels
+            reported = _reported(y, held_out, seed)
+            trained = people.take((~reported).nonzero()[0])
             check_varied(trained.frame, sensitive)
             with progress.stage("Learning who is comparable"):
-                domain, found = _comparable(people, trained, given, sensitive, METHODS[method].needs)
+                domain, found = _comparable(people, trained, metric, sensitive, METHODS[method].needs)
         with progress.stage(f"Training {METHODS[method].title}", spinner=False):
             estimator = train_method(
                 method,
@@ -196,17 +184,6 @@ def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[st
         return f"{line}."
     study = correspondence_study(estimator, people, dict.fromkeys(edited, "all"))
     return f"{line}; {1.0 - study.consistency:.1%} get another decision with other values of {', '.join(edited)}."
-
-
-def _read(
-    table: Path, metric: Path | None, sensitive: Sequence[str], **choices: Any
-) -> tuple[People, FairMetric | str | None]:
-    """Return the people, with every column that is needed, and the metric if one is given."""
-    from likewise.auditing.case import read_metric, table_request
-    from likewise.data.case import read_people
-
-    given = read_metric(metric)
-    return read_people(table, table_request(None, given, sensitive, widest=None, **choices)), given
 
 
 def _keep(estimator: Any, out: Path) -> None:

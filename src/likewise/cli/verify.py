@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from likewise.cli.app import EXIT_INTERRUPTED
-from likewise.cli.audit import load
-from likewise.cli.options import (
-    Outputs,
-    TableChoices,
-    example,
-    option,
-    options,
-    outputs,
-    repeated_command,
-    settings,
-    table_options,
-    verb,
-)
-from likewise.cli.output import deliver
+from likewise.cli.options import example, option, options, settings, table_options, verb
+from likewise.cli.output import Outputs, deliver_document, outputs
+from likewise.cli.reading import match_files, provenance_now
 from likewise.core.errors import InputError, NotConvergedError, UnfairError
-from likewise.core.plain import to_json
 from likewise.core.progress import Progress, progress_bar
 
 if TYPE_CHECKING:
@@ -58,19 +45,13 @@ if TYPE_CHECKING:
 def command(
     model: str,
     table: Path,
-    target: str | None,
-    favourable: str | None,
-    sensitive: Sequence[str],
-    reading: TableChoices,
     budget_seconds: float,
     delta: float | None,
-    model_takes: str,
     outputs: Outputs,
     language: str,
     sample: int | None,
-    seed: int,
-    trust: Sequence[str],
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Prove for which people the decision cannot depend on the sensitive columns.
 
@@ -78,39 +59,13 @@ def command(
     proved of tree ensembles, ReLU networks and linear models; any other model is asked. TABLE says which people can
     exist: the ranges and categories of its columns. All their combinations are looked at, not only the people in it.
     """
-    if not sensitive:
+    if not given["sensitive"]:
         raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
-    from likewise import report
-    from likewise.auditing.case import match_people, table_request
     from likewise.auditing.verification.verify import verify_people
-    from likewise.data.case import read_people
+    from likewise.report import verification_document
 
     progress = Progress(quiet)
-    loaded = load(model, trust, progress)
-    with progress.stage(f"Reading {table.name}"):
-        asked = table_request(
-            loaded,
-            None,
-            sensitive,
-            target=target,
-            favourable=favourable,
-            choices=reading,
-            sample=sample,
-            seed=seed,
-            keeps_missing=True,
-        )
-        met = match_people(
-            loaded,
-            read_people(table, asked),
-            needed=sensitive,
-            takes=model_takes,
-            loss="cross_entropy",
-            favourable=favourable,
-            missing=reading.policy,
-            lenient=True,
-        )
-        for note in met.notes:
-            progress.note(note)
+    met = match_files(model, table, given, progress, favourable=given["favourable"], sample=sample)
     with progress_bar(show=progress.shown) as bar:
         bar.start("Proving", total=budget_seconds)
 
@@ -118,25 +73,13 @@ def command(
             words = f"Proving: {found.proved:.1%} the same, {found.flips:.2%} flip"
             bar.update(found.seconds, description=words)
 
-        found = verify_people(met, sensitive, seconds=budget_seconds, random_state=seed, progress=told)
-    from likewise.core.frames import csv_text
-    from likewise.report.writing import write_text
-
-    provenance = report.Provenance.now(
-        tables=[table], models=[model], seed=seed, command=repeated_command(click.get_current_context())
-    )
-    document = report.verification_document(found, name=model, source=table.name, provenance=provenance)
-    deliver(
-        outputs,
-        quiet=quiet,
-        document=lambda: to_json(document),
-        show=lambda: report.print_verification(document, language=language),
-        html=lambda path: report.write(
-            document, path, form="html", language=language, overwrite=outputs.force
-        ),
-        json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
-        csv=lambda path: write_text(path, csv_text(found.examples)),
-        partial=found.stopped,
+        found = verify_people(
+            met, given["sensitive"], seconds=budget_seconds, random_state=given["seed"], progress=told
+        )
+    made = provenance_now([table], [model])
+    document = verification_document(found, name=model, source=table.name, provenance=made)
+    deliver_document(
+        outputs, document, quiet=quiet, language=language, rows=found.examples, partial=found.stopped
     )
     _judge(found, delta)
     return EXIT_INTERRUPTED if found.stopped else 0

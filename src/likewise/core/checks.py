@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -48,6 +49,39 @@ def to_numpy(x: Any) -> np.ndarray[Any, Any]:
 def python_scalar(value: Any) -> Any:
     """Return a numpy scalar as Python's own, anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def attribute_columns(values: Any, *, owner: str) -> pd.DataFrame:
+    """Return what was passed as `sensitive_features` as a table, one column per attribute."""
+    if is_frame(values):
+        return to_pandas(values, owner=owner, name="sensitive_features").reset_index(drop=True)
+    if isinstance(values, pd.Series):
+        return values.to_frame(0 if values.name is None else values.name).reset_index(drop=True)
+    if isinstance(values, Mapping):
+        return pd.DataFrame({name: np.asarray(column) for name, column in values.items()})
+    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
+    if array.dtype.kind == "c":
+        raise bad_parameter(
+            owner, "y", allowed="real", got="complex values", remedy="Complex data not supported."
+        )
+    if array.ndim not in (1, 2):
+        raise bad_parameter(
+            owner, "sensitive_features", allowed="one column per attribute", got=f"shape {array.shape}"
+        )
+    return pd.DataFrame(array if array.ndim == 2 else array[:, None])
+
+
+def take_rows(values: Any, rows: Any) -> Any:
+    """Return some rows of whatever holds one entry per row: an array, a Series, a frame, a dict of columns, or None."""
+    if values is None:
+        return None
+    if isinstance(values, Mapping):
+        return {name: take_rows(column, rows) for name, column in values.items()}
+    if is_frame(values):
+        values = to_pandas(values, owner="fit", name="sensitive_features")
+    if isinstance(values, (pd.DataFrame, pd.Series)):
+        return values.iloc[rows].reset_index(drop=True)
+    return (to_numpy(values) if is_tensor(values) else np.asarray(values))[rows]
 
 
 def like(values: Any, reference: Any) -> Any:
@@ -128,15 +162,17 @@ def check_matrix(
     return X
 
 
-def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -> np.ndarray[Any, Any]:
-    """Return y as a one-dimensional array without missing values and with at least `min_classes` classes."""
+def check_labels(
+    y: Any, *, owner: str, name: str = "y", min_classes: int = 2, gaps: bool = False
+) -> np.ndarray[Any, Any]:
+    """Return y as a one-dimensional array with at least `min_classes` classes, and without missing values unless `gaps`."""
     labels = to_numpy(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise bad_parameter(owner, name, allowed="one label per row", got=f"shape {labels.shape}")
     missing = np.asarray(pd.isna(labels), dtype=bool)
-    if missing.any():
+    if missing.any() and not gaps:
         raise InputError(
             f"{owner}: {name!r} has {int(missing.sum())} missing label(s), first at row {int(missing.argmax())}. "
             "Drop those rows."
@@ -144,9 +180,9 @@ def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -
     if len(labels) == 0:
         raise InputError(f"{owner}: {name!r} is empty. Pass at least one label.")
     try:
-        classes = np.unique(labels)
+        classes = np.unique(labels[~missing])
     except TypeError as error:
-        kinds = sorted({type(label).__name__ for label in labels})
+        kinds = sorted({type(label).__name__ for label in labels[~missing]})
         raise bad_parameter(
             owner,
             name,
@@ -154,7 +190,7 @@ def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -
             got=f"a mix of {' and '.join(kinds)}",
             remedy="Convert them first, for example with y.astype(str).",
         ) from error
-    if len(classes) < min_classes:
+    if 0 < len(classes) < min_classes:
         raise InputError(
             f"{owner}: {name!r} has one class only ({classes[0]}). "
             "Two or more are needed; check how the target was cut."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import re
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 
@@ -21,6 +22,10 @@ class LikewiseError(Exception):
     ...     print(type(error).__name__)
     InputError
     """
+
+    def __str__(self) -> str:
+        # What another library said, within a sentence of ours, ends in a full stop or does not.
+        return re.sub(r"(?<!\.)\.\.(?=\s)", ".", super().__str__())
 
 
 class InputError(LikewiseError, ValueError):

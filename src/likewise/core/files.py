@@ -73,6 +73,7 @@ def check_file(
     owner: str = "",
     remedy: str = "Check the path.",
     largest: int | None = None,
+    empty: bool = False,
 ) -> Path:
     """Return the path of a regular file, or say why it is none; `owner` is the parameter that named it."""
     place, begin = Path(path), f"{owner}: " if owner else ""
@@ -87,6 +88,9 @@ def check_file(
     if not stat.S_ISREG(found.st_mode):
         what = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or a pipe"
         raise InputError(f"{begin}{str(path)!r} is {what}. Pass one file.")
+    if not found.st_size and not empty:
+        # The system's own files (/proc) say so as well, and reading some of them never ends.
+        raise FormatError(f"{begin}{place.name} is empty. Pass a file with content.")
     if largest is not None and found.st_size > largest:
         raise FormatError(
             f"{begin}{place.name} has {found.st_size:,} bytes, and at most {largest:,} are read."
@@ -96,7 +100,7 @@ def check_file(
 
 def read_file(path: str | os.PathLike[str], *, largest: int = LARGEST_TEXT, **choices: str) -> bytes:
     """Return the content of a regular file; the parameters are those of `check_file`."""
-    place = check_file(path, largest=largest, **choices)
+    place = check_file(path, largest=largest, empty=True, **choices)
     # What was a file a moment ago may be a pipe by now, which would wait.
     handle = os.open(place, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as stream:

@@ -161,7 +161,7 @@ def bounded_mean_interval(
     """Interval of a mean of numbers that cannot be outside [low, high]: Gaffke's limits, from two sums.
 
     The lower limit is Clopper and Pearson's of so many people at the same distance from `low`, the others at `low`, that
-    the sum of distances and that of their squares are kept (`likewise.auditing.inference.limits`); the upper limit is
+    the sum of distances and that of their squares are kept (`likewise.auditing.inference.intervals`); the upper limit is
     its mirror image. What was not seen may lie at the ends, so the interval is never a point. `n` is how many independent
     observations the values are worth; all of them by default.
     """

@@ -68,6 +68,17 @@ def short_number(value: float | None) -> str:
     return text.replace("-", "−", 1) if value < 0 else text
 
 
+def value_words(value: object) -> str:
+    """Write a recorded value; whole numbers without decimals, whatever type their column has.
+
+    Examples
+    --------
+    >>> value_words(1.0), value_words(0.5), value_words("White")
+    ('1', '0.5', 'White')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def interval_ends(low: float | None, high: float | None) -> str:
     """Write the ends of an interval; without an upper end, say so."""
     if low is None or math.isnan(low):
@@ -108,8 +119,8 @@ def once_each(lines: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 _COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=False)
-_OWN_OPTIONS = ("sensitive", "favourable", "target", "metric", "sample", "columns")
-_PARAMETERS = {"sensitive": "sensitive_features", "target": "y"}
+_OWN_OPTIONS = ("sensitive", "favourable", "target", "metric", "sample", "columns", "sign", "verify-key")
+_PARAMETERS = {"sensitive": "sensitive_features", "target": "y", "verify-key": "verify_key"}
 # What is said in other words: on the command line, in Python.
 _SPELLED = {
     "overwrite": ("--force", "overwrite=True"),
@@ -120,6 +131,8 @@ _SPELLED = {
     "encoded": ("--set model_takes=encoded", "a function that encodes the table"),
     "port": ("--port", "port"),
     "classes": ("--classes", "classes=True"),
+    "a limit": ("--limit 1%", "limit=0.01"),
+    "all people": ("-o people.csv", "result.people"),
 }
 # What Python does with the table itself.
 _OF_TABLE = {

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from likewise.counterfactuals.causal.consequences import Consequences
 
 _NO_OVERLAP = 0.5  # share of matches that are farther than neighbours within a group
+_MOST_RULES = 6  # that are told
 _FEW = 20  # people of a group that say little about what follows from being of it
 
 
@@ -95,51 +96,53 @@ class TwinStudy:
                 return answer
         raise KeyError(question)
 
-    def __str__(self) -> str:
-        header = ["", "people", "changed", "effect", "plausible", "only here"]
+    @property
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and rows: every question, its effects if there are several, and its groups."""
         rows = []
         for answer in self.answers:
+            several = len(answer.effects) > 1
+            first = "" if several else _said(answer.effects[0], "+.3f")
+            plausible = f"{answer.validity.value:.1%}" if answer.n_twins else "n/a"
             only = f"{len(self.only_under[answer.question]):,}"
-            rows.append(
-                [
-                    answer.words,
-                    f"{answer.n:,}",
-                    _said(answer.changed, ".1%"),
-                    "; ".join(_said(effect, "+.3f") for effect in answer.effects),
-                    f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
-                    only,
-                ]
-            )
-            rows += [
-                [
-                    f"  of {self.attribute} = {g.group}",
-                    f"{g.n:,}",
-                    _said(g.changed, ".1%"),
-                    _said(g.change, "+.3f"),
-                    "",
-                    "",
-                ]
-                for g in answer.groups
-            ]
-        first, rest = self.values[0], ", ".join(str(v) for v in self.values[1:])
-        words = [
-            text_table(header, rows),
-            f"effect: mean score with {self.attribute} = {rest} less that with {first}; by group, counterpart less person; "
-            f"score: {self.score}.",
+            changed = _said(answer.changed, ".1%")
+            rows.append([str(answer.words), f"{answer.n:,}", changed, first, plausible, only])
+            named = answer.effects if several else ()
+            rows += [[f"  {effect.name}", "", "", _said(effect, "+.3f"), "", ""] for effect in named]
+            for group in answer.groups:
+                name, changes = f"  of {self.attribute} = {group.group}", _said(group.changed, ".1%")
+                rows.append([name, f"{group.n:,}", changes, _said(group.change, "+.3f"), "", ""])
+        head = [
+            "counterparts differ in",
+            "people",
+            "decision changes",
+            "change of score",
+            "plausible",
+            "only here",
         ]
+        return head, rows
+
+    @property
+    def words(self) -> list[str]:
+        """What was measured, the rules, and who was not compared."""
+        first, rest = self.values[0], ", ".join(str(value) for value in self.values[1:])
+        words = [
+            f"change of score: the mean with {rest} less that with {first}; by group, the counterparts' less the people's "
+            f"own (score: {self.score})",
+        ]
+        if self.moved:
+            words.append(f"columns that follow along the graph: {', '.join(self.moved)}")
+        if self.rules:
+            more = f"; and {len(self.rules) - _MOST_RULES} more" if len(self.rules) > _MOST_RULES else ""
+            words.append(f"rules that counterparts keep to: {'; '.join(self.rules[:_MOST_RULES])}{more}")
         for answer in self.answers:
-            dropped = "".join(f"; {n:,} not compared: {why}" for why, n in answer.dropped.items())
-            lack = (
-                "comparators are not near enough"
-                if answer.question == "matched"
-                else "counterparts could be nobody"
-            )
-            words.append(
-                f"{answer.question}: {answer.n_implausible:,} of {answer.n_twins:,} {lack}{dropped}; intervals: "
-                f"{answer.interval}."
-            )
-            words += [f"{answer.question}: {note}." for note in answer.notes]
-        return "\n".join(words)
+            about = [f"{count:,} counterparts not compared: {why}" for why, count in answer.dropped.items()]
+            about += [*map(str, answer.notes), f"intervals {answer.interval}"]
+            words.append(f"{answer.words}: {'; '.join(about)}")
+        return words
+
+    def __str__(self) -> str:
+        return "\n".join([text_table(*self.table), *(f"{one}." for one in self.words)])
 
 
 def twin_study(

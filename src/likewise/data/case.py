@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -49,6 +49,8 @@ class TableRequest:
     choices: TableChoices = field(default_factory=TableChoices)
     needed: tuple[str, ...] = ()
     used: tuple[str, ...] | None = None
+    # What to ask of a model that may take the table and does not say its columns.
+    ask: Callable[[Any], Any] | None = None
     width: int | None = None
     plans: Mapping[str, ColumnPlan] = field(default_factory=dict)
     sample: int | None = None
@@ -424,6 +426,8 @@ def choose_columns(
     if used is None and asked.width == frame.shape[1] and all(d.kind in "biuf" for d in frame.dtypes):
         # A model of as many numbers that does not name them was made on all of them.
         used = tuple(frame.columns)
+    if used is None and asked.ask is not None and not choices.only:
+        used = _read_by(asked.ask, frame, asked)
     categories: tuple[str, ...] = ()
     if used is not None:
         used, categories = _used_columns(used, frame, notes)
@@ -463,6 +467,21 @@ def choose_columns(
         )
     _check_size(frame, plans, owner, min(len(frame), asked.sample or len(frame)), asked.widest)
     return frame[list(plans)], plans
+
+
+def _read_by(ask: Callable[[Any], Any], frame: pd.DataFrame, asked: TableRequest) -> tuple[str, ...] | None:
+    """Return all columns if a model does not answer, or answers differently, without those that look like ids or text."""
+    import pandas as pd
+
+    kept = list(choose_columns(frame, replace(asked, ask=None, widest=None), "", [])[1])
+    if len(kept) == frame.shape[1]:
+        return None
+    some = frame.head(50)
+    try:
+        same = pd.Series(np.asarray(ask(some[kept]))).equals(pd.Series(np.asarray(ask(some))))
+    except Exception:  # whatever a model raises about a column that is not there
+        same = False
+    return None if same else tuple(map(str, frame.columns))
 
 
 def _are_cells(column: pd.Series[Any]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from likewise.core.checks import FloatArray, check_number
+from likewise.core.checks import FloatArray, check_number, python_scalar
 from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean
 from likewise.core.files import read_toml
 from likewise.core.frames import check_columns, to_pandas
@@ -85,7 +85,7 @@ def describe_schema(table: Any) -> dict[str, Dtype]:
 
 def _describe_pandas(dtype: Any) -> Dtype:
     if isinstance(dtype, pd.CategoricalDtype):
-        levels = tuple(plain(value) for value in dtype.categories)
+        levels = tuple(python_scalar(value) for value in dtype.categories)
         inner = _describe_pandas(dtype.categories.dtype)
         return Dtype("category", levels=levels, ordered=bool(dtype.ordered), inner=inner)
     if isinstance(dtype, pd.StringDtype):
@@ -109,11 +109,6 @@ def _describe_arrow(dtype: Any, nullable: bool = True) -> Dtype:
         index = str(dtype.index_type)
         return Dtype("dictionary", ordered=dtype.ordered, inner=inner, storage=index, nullable=nullable)
     return Dtype(str(dtype), nullable=nullable)
-
-
-def plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python value it holds; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def pandas_dtype(dtype: Dtype) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,14 +14,11 @@ from likewise.core.checks import (
     IntArray,
     check_matrix,
     column_names,
-    is_tensor,
-    like,
-    namespace,
     to_numpy,
 )
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import is_frame, to_pandas
 from likewise.core.subspace import Subspace
+from likewise.data.encoded_set import Constants, as_rows, clip, put_back
 
 
 class Domain(ABC):
@@ -100,95 +96,6 @@ class Domain(ABC):
         X = as_rows(X, self.n_features, owner=f"{type(self).__name__}.contains")
         away = abs(to_numpy(X) - to_numpy(self.project(X, origin)))
         return np.asarray((away <= tol).all(axis=-1))
-
-
-def as_rows(X: Any, n_features: int | None, *, owner: str, name: str = "X") -> Any:
-    """Return encoded rows as a floating array or tensor of the right width, without looking at the values."""
-    if not isinstance(X, np.ndarray) and not is_tensor(X):
-        X = to_pandas(X, owner=owner, name=name).to_numpy() if is_frame(X) else np.asarray(X, dtype=float)
-    X = like(X, X)
-    if X.ndim < 2:
-        raise InputError(
-            f"{owner}: {name!r} must have one row per person, got an array of shape {tuple(X.shape)}. "
-            "Reshape one row with X.reshape(1, -1)."
-        )
-    if n_features is not None and X.shape[-1] != n_features:
-        raise InputError(
-            f"{owner}: {name!r} has {X.shape[-1]} columns, the domain has {n_features}. "
-            "Pass rows in the encoding that the domain was made for."
-        )
-    return X
-
-
-def put_back(X: Any, origin: Any, index: Any, *, owner: str) -> Any:
-    """Write the origin's values into the coordinates `index` of X, in place, and return X."""
-    origin = as_rows(origin, X.shape[-1], owner=owner, name="origin")
-    if origin.shape != X.shape:
-        raise InputError(
-            f"{owner}: 'origin' has {origin.shape[0]} rows, 'X' has {X.shape[0]}. "
-            "Pass the row that each row started from."
-        )
-    X[..., index] = like(origin if is_tensor(origin) == is_tensor(X) else to_numpy(origin), X)[..., index]
-    return X
-
-
-def clip(X: Any, lower: Any, upper: Any) -> Any:
-    """Clip rows of any library to bounds of the same kind; what is not a number stays so."""
-    return namespace(X).clip(X, lower, upper)
-
-
-# Constants of a domain at hand in every kind of array that a search may use.
-
-
-class Constants:
-    """Named arrays that are converted once for each library, dtype and device they are asked in.
-
-    `project` runs at every step of every search: converting bounds and indices anew each time would cost
-    more than the projection of a small batch.
-    """
-
-    def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:
-        self._arrays = arrays
-        self._ready: dict[Any, dict[str, Any]] = {}
-
-    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
-        return self._arrays[name]
-
-    def like(self, reference: Any) -> dict[str, Any]:
-        """Return the arrays as the kind `reference` is; integer arrays stay integer."""
-        key = (reference.dtype, reference.device) if is_tensor(reference) else reference.dtype
-        if key not in self._ready:
-            self._ready[key] = {name: _convert(values, reference) for name, values in self._arrays.items()}
-        return self._ready[key]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_arrays": self._arrays, "_ready": {}}
-
-
-def _convert(values: np.ndarray[Any, Any], reference: Any) -> Any:
-    if values.dtype.kind == "f":
-        return like(values, reference)
-    if is_tensor(reference):
-        return sys.modules["torch"].as_tensor(values, device=reference.device)
-    return values
-
-
-def on_numpy(x: Any) -> np.ndarray[Any, Any] | None:
-    """Return the memory of a plain CPU tensor as a numpy array without a copy; None where that cannot be.
-
-    numpy costs a fraction of torch's overhead per operation, which dominates on batches of a thousand rows.
-    A tensor that takes part in a gradient, lives elsewhere, or has a dtype numpy lacks stays with torch.
-    """
-    torch = sys.modules["torch"]
-    plain = (
-        x.device.type == "cpu"
-        and x.layout == torch.strided
-        and not (x.requires_grad and torch.is_grad_enabled())
-    )
-    if not plain or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
-        return None
-    view: np.ndarray[Any, Any] = x.detach().numpy()
-    return view
 
 
 # Domains of plain numeric arrays: everything, a box, or as far along a subspace as the data goes.

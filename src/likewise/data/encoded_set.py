@@ -1,4 +1,4 @@
-"""The set of encoded rows: a box for numbers and binary columns, a simplex for every other category."""
+"""Encoded rows: read, held to constants, and projected: boxes for numbers and binary columns, simplices for categories."""
 
 from __future__ import annotations
 
@@ -11,8 +11,99 @@ from typing import Any
 import numpy as np
 
 from likewise.core.checks import FloatArray, IntArray, is_tensor, like, namespace, to_numpy
+from likewise.core.errors import InputError
+from likewise.core.frames import is_frame, to_pandas
 from likewise.data.column import Column
-from likewise.data.domain import Constants, clip, on_numpy, put_back
+
+
+def as_rows(X: Any, n_features: int | None, *, owner: str, name: str = "X") -> Any:
+    """Return encoded rows as a floating array or tensor of the right width, without looking at the values."""
+    if not isinstance(X, np.ndarray) and not is_tensor(X):
+        X = to_pandas(X, owner=owner, name=name).to_numpy() if is_frame(X) else np.asarray(X, dtype=float)
+    X = like(X, X)
+    if X.ndim < 2:
+        raise InputError(
+            f"{owner}: {name!r} must have one row per person, got an array of shape {tuple(X.shape)}. "
+            "Reshape one row with X.reshape(1, -1)."
+        )
+    if n_features is not None and X.shape[-1] != n_features:
+        raise InputError(
+            f"{owner}: {name!r} has {X.shape[-1]} columns, the domain has {n_features}. "
+            "Pass rows in the encoding that the domain was made for."
+        )
+    return X
+
+
+def put_back(X: Any, origin: Any, index: Any, *, owner: str) -> Any:
+    """Write the origin's values into the coordinates `index` of X, in place, and return X."""
+    origin = as_rows(origin, X.shape[-1], owner=owner, name="origin")
+    if origin.shape != X.shape:
+        raise InputError(
+            f"{owner}: 'origin' has {origin.shape[0]} rows, 'X' has {X.shape[0]}. "
+            "Pass the row that each row started from."
+        )
+    X[..., index] = like(origin if is_tensor(origin) == is_tensor(X) else to_numpy(origin), X)[..., index]
+    return X
+
+
+def clip(X: Any, lower: Any, upper: Any) -> Any:
+    """Clip rows of any library to bounds of the same kind; what is not a number stays so."""
+    return namespace(X).clip(X, lower, upper)
+
+
+# Constants of a domain at hand in every kind of array that a search may use.
+
+
+class Constants:
+    """Named arrays that are converted once for each library, dtype and device they are asked in.
+
+    `project` runs at every step of every search: converting bounds and indices anew each time would cost
+    more than the projection of a small batch.
+    """
+
+    def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:
+        self._arrays = arrays
+        self._ready: dict[Any, dict[str, Any]] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        return self._arrays[name]
+
+    def like(self, reference: Any) -> dict[str, Any]:
+        """Return the arrays as the kind `reference` is; integer arrays stay integer."""
+        key = (reference.dtype, reference.device) if is_tensor(reference) else reference.dtype
+        if key not in self._ready:
+            self._ready[key] = {name: _convert(values, reference) for name, values in self._arrays.items()}
+        return self._ready[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_arrays": self._arrays, "_ready": {}}
+
+
+def _convert(values: np.ndarray[Any, Any], reference: Any) -> Any:
+    if values.dtype.kind == "f":
+        return like(values, reference)
+    if is_tensor(reference):
+        return sys.modules["torch"].as_tensor(values, device=reference.device)
+    return values
+
+
+def on_numpy(x: Any) -> np.ndarray[Any, Any] | None:
+    """Return the memory of a plain CPU tensor as a numpy array without a copy; None where that cannot be.
+
+    numpy costs a fraction of torch's overhead per operation, which dominates on batches of a thousand rows.
+    A tensor that takes part in a gradient, lives elsewhere, or has a dtype numpy lacks stays with torch.
+    """
+    torch = sys.modules["torch"]
+    plain = (
+        x.device.type == "cpu"
+        and x.layout == torch.strided
+        and not (x.requires_grad and torch.is_grad_enabled())
+    )
+    if not plain or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_compiling():
+        return None
+    view: np.ndarray[Any, Any] = x.detach().numpy()
+    return view
+
 
 # Euclidean projection onto the probability simplex: where a one-hot column may travel during a search.
 

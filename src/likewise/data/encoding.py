@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from likewise.core.checks import FloatArray, IntArray
+from likewise.core.checks import FloatArray, IntArray, python_scalar
 from likewise.core.errors import InputError, MissingExtraError, did_you_mean, listed
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas
 from likewise.data.column import (
@@ -28,7 +28,6 @@ from likewise.data.column import (
     arrow_type,
     encoded_names,
     pandas_dtype,
-    plain,
     polars_dtype,
 )
 
@@ -219,7 +218,7 @@ def category_codes(series: pd.Series[Any], categories: Sequence[Any]) -> Codes:
     """Position of each value among the categories; −1 where it is missing or not among them."""
     raw, uniques = _factorize(series)
     position = {category: i for i, category in enumerate(categories)}
-    table = np.array([position.get(plain(value), -1) for value in uniques] + [-1], dtype=np.int64)
+    table = np.array([position.get(python_scalar(value), -1) for value in uniques] + [-1], dtype=np.int64)
     return np.asarray(table[raw])
 
 
@@ -242,7 +241,7 @@ def check_known(codes: Codes, series: pd.Series[Any], categories: Sequence[Any],
     if not unknown.any():
         return
     row = int(unknown.argmax())
-    value = plain(series.iloc[row])
+    value = python_scalar(series.iloc[row])
     hint = did_you_mean(value, [category for category in categories if isinstance(category, str)])
     others = int(unknown.sum()) - 1
     more = f" and {others} more row(s)" if others else ""

@@ -10,9 +10,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray
+from likewise.core.checks import FloatArray, python_scalar
 from likewise.core.errors import InputError
-from likewise.data.column import Choices, Column, Dtype, Kind, plain
+from likewise.data.column import Choices, Column, Dtype, Kind
 from likewise.data.curve import learn_curve
 from likewise.data.encoding import build_table, category_codes, check_numbers
 
@@ -212,7 +212,7 @@ def _categorical(
 ) -> Column:
     name = str(series.name)
     declared = _declared(series, owner=owner)
-    given = [plain(value) for value in choices.categories.get(name, ())]
+    given = [python_scalar(value) for value in choices.categories.get(name, ())]
     values = list(dict.fromkeys([*declared, *given]))
     for value in values:
         usable = isinstance(value, (str, bool, int)) or (isinstance(value, float) and np.isfinite(value))
@@ -234,11 +234,11 @@ def _categorical(
 def _declared(series: pd.Series[Any], *, owner: str) -> list[Any]:
     """Categories that the dtype declares (all of them can exist), or else those that occur."""
     if isinstance(series.dtype, pd.CategoricalDtype):
-        return [plain(value) for value in series.cat.categories]
+        return [python_scalar(value) for value in series.cat.categories]
     if series.dtype.kind == "b":
         return [False, True]
     try:
-        return [plain(value) for value in pd.factorize(series)[1]]
+        return [python_scalar(value) for value in pd.factorize(series)[1]]
     except TypeError as error:
         raise InputError(
             f"{owner}: column {str(series.name)!r} holds values that cannot be categories ({error}). "

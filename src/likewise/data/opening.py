@@ -194,9 +194,7 @@ def _opened(name: str, head: bytes, source: Path | bytes, largest: int, room: in
     if packing is None:
         return OpenedFile(name, _kind(name, head, source, largest), source, room)
     data = _unpacked(name, source, packing, largest)
-    return OpenedFile(
-        name, _kind(name, data[:HEAD], data, largest), data, max(room, min(room_for(len(data)), largest))
-    )
+    return OpenedFile(name, _kind(name, data[:HEAD], data, largest), data, room)
 
 
 def _kind(name: str, head: bytes, source: Path | bytes, largest: int) -> Kind:

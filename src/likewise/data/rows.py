@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
-from likewise.core.checks import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import FloatArray, is_tensor, python_scalar, to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, is_frame, to_pandas, with_columns
-from likewise.data.column import Column, Dtype, describe_schema, library_of, plain
+from likewise.data.column import Column, Dtype, describe_schema, library_of
 from likewise.data.encoding import category_codes, is_numeric, read_numbers
 
 # Whatever the user passes, frame or array, as a pandas frame with the columns of a domain.
@@ -169,7 +169,7 @@ def find_violations(
 
 
 def _cell(series: pd.Series[Any], row: int) -> Any:
-    value = plain(series.iloc[row])
+    value = python_scalar(series.iloc[row])
     return None if value is pd.NA or value is pd.NaT or value != value else value
 
 

@@ -159,8 +159,8 @@ def unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[s
         )
     shown = truncated([repr(word) for word in dict.fromkeys(names[at] for at in drop)])
     notes.append(f"dropped columns that repeat another of the same name and values: {shown}.")
-    kept = [at not in set(drop) for at in range(len(names))]
-    return frame.loc[:, kept]
+    left = set(range(len(names))).difference(drop)
+    return frame.iloc[:, sorted(left)]
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -224,7 +224,10 @@ def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
     require("openpyxl", extra="excel", why="Reading an Excel workbook")
     with pd.ExcelFile(file.stream(), engine="openpyxl") as book:
         sheets = book.sheet_names
-        cells = pd.read_excel(book, sheet_name=sheets[0], header=None, keep_default_na=False, na_values=[""])
+        # A row may claim any number, and all before it would be filled in: a sheet has no more than these.
+        cells = pd.read_excel(
+            book, sheet_name=sheets[0], header=None, keep_default_na=False, na_values=[""], nrows=2**20
+        )
     if cells.empty:
         raise FormatError(f"{file.name} has nothing in its first sheet {sheets[0]!r}.")
     notes = [] if len(sheets) == 1 else [f"read the first of {len(sheets)} sheets, {sheets[0]!r}."]
@@ -237,15 +240,49 @@ def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
 
 
 def from_arrow(table: Any, name: str, room: int = LARGEST_UNPACKED) -> pd.DataFrame:
-    """Return an Arrow table as pandas has it; columns of lists or records are refused, and more than fits."""
+    """Return an Arrow table in the types of `pandas.read_parquet`; columns of lists or records are refused, and more than fits."""
     check_flat(name, table.schema)
     check_room(name, CELL * table.num_rows * table.num_columns, room)
     names = list(table.column_names)
     # The index that pandas once stored is not a column of the table. Numbers stand in for names, which may be doubled.
+    for at, field in enumerate(table.schema):
+        if "binary" in str(field.type):
+            table.column(at).cast("large_binary").cast("large_string")  # refuses bytes that are not text
     plain = table.rename_columns([str(at) for at in range(len(names))]).replace_schema_metadata(None)
     frame: pd.DataFrame = plain.to_pandas()
+    for at, dtype in _nullable_types(table.schema).items():
+        frame[str(at)] = dtype.__from_arrow__(table.column(at))
     frame.columns = names
     return frame.loc[:, [not str(word).startswith("__index_level_") for word in names]]
+
+
+def _nullable_types(schema: Any) -> dict[int, Any]:
+    """Return the types of columns that pandas noted with a table, since Arrow does not tell a boolean from a bool."""
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        noted = {one["field_name"]: one["numpy_type"] for one in (schema.pandas_metadata or {})["columns"]}
+    except (ValueError, KeyError, TypeError):  # no note, or one that is not by pandas
+        return {}
+    found = {}
+    for at, column in enumerate(schema):
+        try:
+            dtype = pd.api.types.pandas_dtype(noted.get(column.name))
+        except (ValueError, TypeError):
+            continue
+        words = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if isinstance(dtype, pd.StringDtype):
+            fits = words
+        elif isinstance(dtype, pd.ArrowDtype):
+            fits = dtype.pyarrow_dtype == column.type
+        else:
+            # Another file of the table may have made a wider type of it.
+            numbers = getattr(dtype, "numpy_dtype", None)
+            fits = numbers is not None and pa.from_numpy_dtype(numbers) == column.type
+        if fits:
+            found[at] = dtype
+    return found
 
 
 _READERS = {

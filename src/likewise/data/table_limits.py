@@ -18,6 +18,8 @@ from likewise.core.text import truncated
 _LEAST_ROOM, _SPREAD = 2**29, 32
 # A cell of any type in a data frame, at least.
 CELL = 8
+# Each column costs a tenth of a millisecond, whatever is in it.
+_MOST_COLUMNS = 50_000
 # Nested columns are refused anyway; parsers that call themselves for each level end in a crash first.
 _DEEPEST = 16
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
@@ -40,6 +42,14 @@ def check_room(name: str, needed: int, room: int) -> None:
         raise FormatError(
             f"{name} would take {written_size(needed)} in memory, and {written_size(room)} are allowed for a file of its size. "
             f"Take fewer rows or columns, or allow it: LIKEWISE_TABLE_GB={-(-needed // 2**30)}."
+        )
+
+
+def check_width(name: str, columns: int) -> None:
+    """Raise if a table has more columns than anybody can look at."""
+    if columns > _MOST_COLUMNS:
+        raise FormatError(
+            f"{name} has {columns:,} columns, and at most {_MOST_COLUMNS:,} are read. Save those that matter."
         )
 
 
@@ -81,9 +91,10 @@ def check_keys(name: str, text: bytes, room: int) -> None:
 
 
 def check_flat(name: str, schema: Any) -> None:
-    """Raise if an Arrow schema has columns that hold lists or records."""
+    """Raise if an Arrow schema has columns that hold lists or records, or too many."""
     import pyarrow as pa
 
+    check_width(name, len(schema))
     nested = [field.name for field in schema if pa.types.is_nested(field.type)]
     if nested:
         raise FormatError(

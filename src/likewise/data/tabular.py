@@ -11,14 +11,14 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from likewise.core.checks import FloatArray, check_matrix, to_numpy
+from likewise.core.checks import FloatArray, check_matrix, python_scalar, to_numpy
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, Maybe, OneOf, Whole, check_form, is_scalar
 from likewise.core.frames import check_columns, check_no_missing, is_frame, mark_encoded, to_same_library
-from likewise.data.column import Column, apply_plans, check_choices, encoded_names, plain
+from likewise.data.column import Column, apply_plans, check_choices, encoded_names
 from likewise.data.curve import Curve
-from likewise.data.domain import Domain, as_rows
-from likewise.data.encoded_set import EncodedSet
+from likewise.data.domain import Domain
+from likewise.data.encoded_set import EncodedSet, as_rows
 from likewise.data.encoding import Encoding
 from likewise.data.inference import describe_columns
 from likewise.data.rows import Violation, find_violations, find_violations_encoded, own_columns, read_table
@@ -131,7 +131,7 @@ def _check_consistent(columns: Sequence[Column], names: Sequence[str]) -> None:
 
 def _plain(value: Any) -> Any:
     """Return a parameter as plain JSON; an infinite end of a range as None, which means the same."""
-    value = plain(value)
+    value = python_scalar(value)
     if isinstance(value, Curve):
         return value.name
     if isinstance(value, Mapping):

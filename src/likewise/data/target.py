@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.core.text import option, truncated
 
@@ -37,9 +38,9 @@ def find_value(values: Any, text: Any, *, what: str) -> Any:
         if wanted in (_written(value), str(value)):
             return value
     for value in found:
-        if isinstance(value, (bool, np.bool_)) and wanted.lower() == str(value).lower():
+        if isinstance(value, (bool, np.bool_)) and wanted.lower() in (str(value).lower(), str(int(value))):
             return value
-    shown = truncated([repr(_written(value)) for value in found], most=12)
+    shown = truncated([repr(v) if isinstance(v, str) else _written(v) for v in found], most=12)
     raise InputError(f"{what} has no value {text!r}. Its values: {shown}.")
 
 
@@ -48,8 +49,7 @@ def unique_values(labels: Any) -> list[Any]:
     import pandas as pd
 
     values = pd.unique(pd.Series(labels))
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return sorted(plain, key=lambda value: (str(type(value)), value))
+    return sorted(map(python_scalar, values), key=lambda value: (str(type(value)), value))
 
 
 def binary_labels(

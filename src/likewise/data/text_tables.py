@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.errors import FormatError
 from likewise.core.text import option, truncated
 from likewise.data.opening import HEAD, OpenedFile, Reading
-from likewise.data.table_limits import CELL, check_room
+from likewise.data.table_limits import CELL, check_room, check_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +95,7 @@ _UNITS = ("$", "€", "£", "¥", "%")
 def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     """Read a table whose cells are separated by comma, semicolon, tab or bar."""
     text, notes = open_text(file, reading)
+    check_width(file.name, len(text.names))
     check_room(file.name, CELL * len(text.names) * _lines(file), file.room)
     (frame,) = text.frames()
     return _numbers(frame, reading.decimal, text.separator, notes), notes

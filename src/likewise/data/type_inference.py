@@ -19,6 +19,7 @@ from likewise.core.files import atomic_path
 from likewise.core.text import option, short_number
 from likewise.data.column import ColumnPlan
 from likewise.data.curve import ScaleName
+from likewise.data.inference import LARGEST_EXACT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +29,6 @@ MOST_CATEGORIES = 200
 # Whole numbers with at most so many values, up to this one, are codes unless the name says that they are ordered.
 MOST_CODES = 7
 LARGEST_CODE = 12
-# Whole numbers beyond this lose their last digit when they are standardised.
-LARGEST_WHOLE = 2.0**48
 # What stands for "nothing here" in columns of numbers that have none below zero.
 _MISSING_CODES = frozenset({-1.0, *(-(10.0**digits - 1) for digits in range(1, 7))})
 _CONSTANT = "the same for everybody"
@@ -117,7 +116,8 @@ def look_at_column(series: pd.Series[Any]) -> InferredColumn:
         return _made(name, "left out", "values that are neither numbers nor words", series, 0)
     if not distinct:
         return _made(name, "left out", "empty", series, 0)
-    if isinstance(series.dtype, pd.CategoricalDtype):
+    declared = isinstance(series.dtype, pd.CategoricalDtype)
+    if declared:
         known = known.astype(known.cat.categories.dtype)
     if known.dtype.kind in "mM":
         return _made(name, "left out", "dates", series, distinct)
@@ -125,7 +125,7 @@ def look_at_column(series: pd.Series[Any]) -> InferredColumn:
         return _made(name, "left out", "complex numbers", series, distinct)
     if known.dtype.kind == "b":
         return _made(name, "category", "", series, distinct)
-    if known.dtype.kind in "iuf":
+    if known.dtype.kind in "iuf" and not declared:
         return _number(name, known.to_numpy(dtype=float), series)
     return _words(name, known, series, distinct)
 
@@ -165,7 +165,7 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
     if not whole:
         why, scale = (code, None) if code else _tail(values)
         return _made(name, "number", why, series, distinct, scale=scale, **ends)
-    if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_WHOLE:
+    if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_EXACT:
         kind = "left out" if series.dtype.kind in "iu" else "number"
         return _made(
             name,

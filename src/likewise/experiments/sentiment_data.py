@@ -12,7 +12,7 @@ import numpy as np
 from likewise.core.checks import FloatArray
 from likewise.datasets.sentiment import SentimentData, load_sentiment
 from likewise.datasets.vectors import WordVectors
-from likewise.improving.cells import file_digest
+from likewise.report.provenance import hash_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ def digest(path: str) -> str:
 
 @lru_cache(maxsize=8)
 def _digest_of(file: _File) -> str:
-    return file_digest(file.path)
+    return str(hash_of(file.path))
 
 
 def sentiment_words(vectors: str | None = None, names: str | None = None) -> SentimentWords:

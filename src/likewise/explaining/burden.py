@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from likewise._version import __version__
-from likewise.auditing.rounds import OnProgress
+from likewise.auditing.worst_case import OnProgress
 from likewise.core.checks import BoolArray, FloatArray, check_number
 from likewise.core.errors import FormatError, InputError, bad_parameter
-from likewise.core.files import atomic_path
+from likewise.core.files import atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
 from likewise.core.plain import plain_cell
 from likewise.core.progress import progress_bar
 from likewise.explaining.engine import Effort, Least, Status
 from likewise.explaining.moves import CostUnit
-from likewise.explaining.person import settings_of, twin_rows
 from likewise.explaining.situation import LEARNED, Asked, Situation, situate
 from likewise.explaining.trees import TreeEngine
 
-_STATUSES: tuple[Status, ...] = ("proved", "bracket", "none", "estimate", "not found")
+_STATUSES: tuple[Status, ...] = get_args(Status)
 # A counterpart whose least change is known to be the person's own.
 _SAME = len(_STATUSES)
 # People of one part: what a run that is stopped loses at most.
 PART = 500
 # A counterpart's cost counts as different from this share on.
 MATERIAL = 0.05
-_MOST_TWINS = 24
 
 
 @dataclass(frozen=True)
@@ -75,26 +73,16 @@ class Recourse:
         ``changes``; the largest differences first.
     burden : tuple of Burden
         By group, for every sensitive column.
-    dearer, cheaper : Measure
-        Shares of the refused whose own change costs over 5% more, or less, than a counterpart's.
     decided : int
         All people.
     refused : int
         Those who are refused.
-    looked : int
-        Those whose changes were computed: fewer if a part was asked for, or Ctrl-C ended it.
-    proved : float
-        Share of these whose own least change is proved, or that there is none.
     """
 
     people: pd.DataFrame
     burden: tuple[Burden, ...]
-    dearer: Measure
-    cheaper: Measure
     decided: int
     refused: int
-    looked: int
-    proved: float
     favourable: Any
     sensitive_features: tuple[str, ...] = ()
     not_read: tuple[str, ...] = ()
@@ -104,21 +92,42 @@ class Recourse:
     stopped: bool = False
 
     @property
+    def looked(self) -> int:
+        """Those whose changes were computed: fewer if a part was asked for, or Ctrl-C ended it."""
+        return len(self.people)
+
+    @property
+    def proved(self) -> float:
+        """Share of these whose own least change is proved, or that there is none."""
+        return float(self.people["status"].isin(["proved", "none"]).mean()) if self.looked else 1.0
+
+    @property
     def unequal(self) -> Measure:
         """Share of the refused whose counterpart pays over 5% more or less."""
-        return _share("unequal", self.people["unequal"].to_numpy(dtype=bool), self.confidence)
+        return _share("unequal", self.people["unequal"], self.confidence)
+
+    @property
+    def dearer(self) -> Measure:
+        """Share of the refused whose own change costs over 5% more than a counterpart's."""
+        return _share("dearer", self.people["dearer"], self.confidence)
+
+    @property
+    def cheaper(self) -> Measure:
+        """Share of the refused whose own change costs over 5% less than a counterpart's."""
+        return _share("cheaper", self.people["cheaper"], self.confidence)
 
     def __repr__(self) -> str:
         return f"<Recourse: {self.looked:,} of {self.refused:,} refused people, {self.proved:.1%} proved, {self.unequal}>"
 
     def __str__(self) -> str:
-        text: str = import_module("likewise.report.person").recourse_text(self)
+        text: str = import_module("likewise.report.writing").text_of(self)
         return text
 
     def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
         """Write the page (.html) or everything that is known (.json); returns the path."""
-        report = import_module("likewise.report.person")
-        return report.save(report.recourse_document(self), path, language=language, overwrite=overwrite)
+        return import_module("likewise.report.writing").save(
+            self, path, language=language, overwrite=overwrite
+        )
 
 
 def recourse(
@@ -207,30 +216,29 @@ def recourse_of(
     else:
         mine = list(range(len(parts)))
     store = None if folder is None else _Store(Path(folder), situation, numbers)
-    found, stopped, read = [], False, situation.reader is not None
+    found: dict[int, _Solved] = {}
+    stopped = False
     with progress_bar(show=progress is True) as bar:
         bar.start("Least changes", total=sum(len(parts[k]) for k in mine))
-        done = 0
         try:
-            for k in mine:
-                solved = None if store is None else store.read(k)
-                if solved is None:
-                    solved = _solve(situation, parts[k])
-                    if store is not None:
-                        store.write(k, solved)
-                found.append(solved)
-                done += len(parts[k])
-                bar.update(done)
-            if read and situation.reader is None:
-                # Withdrawn meanwhile: what was read before is not believed any more either.
-                found = []
+            while len(found) < len(mine):
+                read = situation.reader is not None
                 for k in mine:
-                    found.append(_solve(situation, parts[k]))
+                    solved = None if store is None else store.read(k)
+                    if solved is None:
+                        solved = _solve(situation, parts[k])
+                        if store is not None:
+                            store.write(k, solved)
+                    found[k] = solved
+                    bar.update(sum(len(parts[k]) for k in found))
+                if read and situation.reader is None:
+                    # Withdrawn meanwhile: what was read before is not believed any more either.
+                    found = {}
                     if store is not None:
-                        store.write(k, found[-1])
+                        store.forget(mine)
         except KeyboardInterrupt:
             stopped = True
-    return replace(_result(situation, found, confidence, stopped), findings=findings)
+    return replace(_result(situation, [*found.values()], confidence, stopped), findings=findings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,17 +256,17 @@ class _Solved:
 def _solve(situation: Situation, numbers: Any) -> _Solved:
     """Solve a part: all rows at once where only the model is asked, one by one where changes are sought."""
     own = situation.people[numbers]
-    listed = [[(row, True), *twin_rows(situation, row)[:_MOST_TWINS]] for row in own]
+    listed = [[(row, True), *situation.counterparts(row)] for row in own]
     width = max(map(len, listed), default=1)
     n, columns = len(own), own.shape[1]
     twins = np.full((n, width, columns), np.nan)
+    alike, there = np.zeros((n, width), dtype=bool), np.zeros((n, width), dtype=bool)
     for i, rows in enumerate(listed):
         for k, (row, plausible) in enumerate(rows):
-            if plausible or k == 0:
+            if plausible:
                 twins[i, k] = row
-    alike = np.array([[k > 0 and situation.alike(row[0], one) for k, one in enumerate(row)] for row in twins])
-    alike &= ~np.isnan(twins[:, :, 0])
-    there = ~np.isnan(twins[:, :, 0]) & ~alike
+                alike[i, k] = k > 0 and situation.alike(own[i], row)
+                there[i, k] = not alike[i, k]
     flat = twins[there]
     gaps = np.repeat(situation.gaps[numbers][:, None, :], width, axis=1)[there]
     good = np.concatenate([situation.ask(part) for part in np.array_split(flat, max(1, len(flat) // 20_000))])
@@ -286,19 +294,10 @@ def _least_of_rows(
     engine, effort = situation.reader, situation.asked.effort
     whole = np.array([i for i in todo if not gaps[i].any()], dtype=np.int64)
     if isinstance(engine, TreeEngine) and len(whole):
-        n = engine.layout.n_columns
-        values, costs, at = engine.options(rows[whole, :n])
+        options = engine.options(rows[whole, : engine.layout.n_columns])
         for k, i in enumerate(whole):
-            tail = rows[i, n:]
-
-            def ask(some: FloatArray, tail: FloatArray = tail) -> BoolArray:
-                return situation.ask(np.hstack([some, np.tile(tail, (len(some), 1))]) if len(tail) else some)
-
-            found = engine.solve(rows[i, :n], values[k], costs[k], at[k], gaps[i, :n], ask, effort)
-            if found.values is not None:
-                found = Least(
-                    found.status, found.cost, found.lower, np.append(found.values, tail), found.looked
-                )
+            own = (options[0][k], options[1][k], options[2][k])
+            found = situation.proved(rows[i], gaps[i], effort, options=own)
             answers[i] = found if found.status != "bracket" else None
         known = [(i, answers[i]) for i in whole.tolist()]
         solved = [(i, one.values) for i, one in known if one is not None and one.values is not None]
@@ -319,6 +318,8 @@ class _Store:
 
     def __init__(self, folder: Path, situation: Situation, numbers: Any) -> None:
         self.folder = folder
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{situation.owner}: {str(folder)!r} is not a folder. Name another.")
         folder.mkdir(parents=True, exist_ok=True)
         request = folder / "request.json"
         digest = hashlib.sha256()
@@ -328,11 +329,11 @@ class _Store:
             "version": __version__,
             "people": digest.hexdigest(),
             "favourable": situation.favourable,
-            **settings_of(situation),
+            **situation.settings,
         }
         text = json.dumps(said, sort_keys=True, default=str)
         if request.exists():
-            if request.read_text(encoding="utf-8") != text:
+            if read_file(request) != text.encode():
                 raise InputError(
                     f"{situation.owner}: {str(folder)!r} holds parts of another model, table or setting. Name another folder."
                 )
@@ -355,6 +356,10 @@ class _Store:
                 f"recourse: {path.name} is damaged: {error}. Delete it to have it computed again."
             ) from error
 
+    def forget(self, parts: Iterable[int]) -> None:
+        for k in parts:
+            self._path(k).unlink(missing_ok=True)
+
     def write(self, k: int, solved: _Solved) -> None:
         with atomic_path(self._path(k)) as draft, draft.open("wb") as file:
             np.savez_compressed(
@@ -369,26 +374,21 @@ def _result(situation: Situation, found: list[_Solved], confidence: float, stopp
     people = pd.DataFrame(records, columns=columns)
     size = people["difference"].abs().fillna(-1.0) if len(people) else people["difference"]
     people = people.iloc[np.argsort(-size.to_numpy(dtype=float), kind="stable")].reset_index(drop=True)
-    settled = people["status"].isin(["proved", "none"])
-    burden = []
-    for name in situation.sensitive:
-        for group in sorted(people[name].dropna().unique(), key=str):
-            some = people[people[name] == group]
-            burden.append(_burden(name, plain_cell(group), some, confidence))
+    burden = [
+        _burden(name, plain_cell(group), people[people[name] == group], confidence)
+        for name in situation.sensitive
+        for group in sorted(people[name].dropna().unique(), key=str)
+    ]
     return Recourse(
         people=people,
         burden=tuple(burden),
-        dearer=_share("dearer", people["dearer"].to_numpy(dtype=bool), confidence),
-        cheaper=_share("cheaper", people["cheaper"].to_numpy(dtype=bool), confidence),
         decided=len(situation.people),
         refused=len(situation.refused),
-        looked=len(people),
-        proved=float(settled.mean()) if len(people) else 1.0,
         favourable=situation.all.decision(situation.favourable),
         sensitive_features=situation.sensitive,
         not_read=tuple(name for name in situation.sensitive if name not in situation.names),
         confidence=confidence,
-        settings=settings_of(situation),
+        settings=situation.settings,
         stopped=stopped,
     )
 
@@ -459,8 +459,8 @@ def _burden(attribute: str, group: Any, some: pd.DataFrame, confidence: float) -
         len(some),
         median_interval(costs, confidence),
         _share("without", np.isinf(costs), confidence),
-        _share("dearer", some["dearer"].to_numpy(dtype=bool), confidence),
-        _share("cheaper", some["cheaper"].to_numpy(dtype=bool), confidence),
+        _share("dearer", some["dearer"], confidence),
+        _share("cheaper", some["cheaper"], confidence),
     )
 
 
@@ -481,8 +481,9 @@ def median_interval(costs: FloatArray, confidence: float) -> Measure:
     return Measure("cost", value, float(costs[k - 1]), float(costs[n - k]), "order statistics")
 
 
-def _share(name: str, some: BoolArray, confidence: float) -> Measure:
+def _share(name: str, some: Any, confidence: float) -> Measure:
     if not len(some):
         return Measure(name, np.nan, np.nan, np.nan, "exact")
-    interval = proportion_interval(int(some.sum()), len(some), confidence=confidence)
-    return Measure.of(name, float(some.mean()), interval)
+    count = int(np.sum(some))
+    interval = proportion_interval(count, len(some), confidence=confidence)
+    return Measure.of(name, count / len(some), interval)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -210,6 +211,29 @@ class Moves:
         if column.categories or not self.actions[p].actionable:
             return 0.0
         return float((column.upper - column.lower) / self.steps[p])
+
+    def reach(self, p: int, own: float) -> tuple[float, float]:
+        """How many whole steps a number can go down, and up."""
+        low, high = self.ends(p, np.array([own]))
+        down, up = (own - low[0]) / self.steps[p], (high[0] - own) / self.steps[p]
+        return float(np.floor(down + 1e-9)), float(np.floor(up + 1e-9))
+
+    def moved(self, p: int, own: float, steps: FloatArray) -> FloatArray:
+        """The numbers so many steps away from one person's own."""
+        return self.stepped(p, np.full(len(steps), own), steps)
+
+    @cached_property
+    def surcharge(self) -> float:
+        """More than any change can cost: what a changed column costs on top if few columns are to change."""
+        total = 1.0
+        for p, column in enumerate(self.layout.columns):
+            scale, cost = self.scales[p], self.actions[p].cost
+            if scale is None:
+                total += cost
+            else:
+                ends = scale(np.array([column.lower, column.upper]))
+                total += cost * 4.0 * float(abs(ends[1] - ends[0]))
+        return float(2.0 ** np.ceil(np.log2(total)))
 
     def costs(self, own: FloatArray, values: FloatArray) -> FloatArray:
         """Cost of each row of values (n, P) for a person, or for a person each."""

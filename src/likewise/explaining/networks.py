@@ -1,24 +1,220 @@
-"""The cheapest change for a ReLU network: a mixed-integer program, solved by HiGHS.
+"""The cheapest change for linear models and for ReLU networks.
 
-The solver works to a tolerance, so what it proves is a bound with that tolerance taken off; what it finds is asked of the
-model. If it finds a row only just beyond the line, the line is moved by a little and the program solved once more.
+Linear models: columns one after the other, below a bound for every price of a point of score. Every option of a column has a
+cost and a gain in score, and gains add up. For a price λ of a point of score the columns that are left cost at least
+λ · (what is still needed) + Σ min (cost − λ · gain); the highest of these over many λ bounds them.
+
+Networks: a mixed-integer program, solved by HiGHS. The solver works to a tolerance, so what it proves is a bound with that
+tolerance taken off; what it finds is asked of the model. If it finds a row only just beyond the line, the line is moved by a
+little and the program solved once more.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from likewise.core.checks import BoolArray, FloatArray
-from likewise.explaining.engine import Ask, Effort, Least
-from likewise.explaining.search import SearchEngine
-from likewise.explaining.trees import surcharge
+from likewise.explaining.engine import Ask, Effort, Least, SearchEngine
+from likewise.explaining.moves import Clause
 
 if TYPE_CHECKING:
     from likewise.auditing.bounds.networks import NetworkFamily
     from likewise.explaining.moves import Moves
+
+# Steps of one number that are listed, at most; with more of them nothing is proved.
+_MOST = 2_000_000
+_PRICES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Options:
+    """Options of one column, the cheapest first. `corners` are those among which cost − λ · gain is least for some λ."""
+
+    column: int
+    values: FloatArray
+    costs: FloatArray
+    gains: FloatArray
+    corners: Any
+    # Each costs more and gains more than the one before.
+    rising: bool
+
+
+class LinearEngine:
+    """Least changes of a linear model of two classes that was read and checked."""
+
+    def __init__(self, family: NetworkFamily, moves: Moves, favourable: int) -> None:
+        self.moves, self.layout = moves, family.layout
+        form = family.net.linear_form(regression=False)
+        assert form is not None
+        assert len(form[0]) == 2
+        coef, intercept = form
+        self._weights = coef[favourable] - coef[1 - favourable]
+        self._bias = float(intercept[favourable] - intercept[1 - favourable])
+        self._net = family.net
+
+    def least(
+        self, own: FloatArray, fixed: BoolArray, ask: Ask, effort: Effort, *, fewest: bool = False
+    ) -> Least:
+        """The cheapest change of one person; see `Engine`."""
+        extra = self.moves.surcharge if fewest else 0.0
+        x = self.layout.encode(own[None, :])
+        need = -float(x[0] @ self._weights + self._bias)
+        sizes = np.maximum(
+            np.abs(x), [[max(abs(e) for e in self._ends(j)) for j in range(self.layout.width)]]
+        )
+        rounding = 4.0 * float(self._net.rounding(sizes)[0]) + 1e-12 * (1.0 + abs(need))
+        clauses = self.moves.active(own)
+        spoken = {atom.column for clause in clauses for atom in clause}
+        free = [p for p in range(len(own)) if self.moves.actions[p].actionable and not fixed[p]]
+        found = [self._options(p, float(own[p]), extra, p in spoken) for p in free]
+        search = _Search(
+            own,
+            [one for one in found if len(one.values) > 1],
+            clauses,
+            need - rounding,
+            2.0 * rounding,
+            ask,
+            effort,
+        )
+        return search.run()
+
+    def _ends(self, j: int) -> tuple[float, float]:
+        column = self.layout.columns[int(self.layout.owner[j])]
+        if column.categories:
+            return 0.0, 1.0
+        low, high = column.place(np.array([column.lower, column.upper]))
+        return float(low), float(high)
+
+    def _options(self, p: int, own: float, extra: float, spoken: bool) -> _Options:
+        """What a column offers; options that gain no more than a cheaper one are left out unless a rule speaks of them."""
+        column, action = self.layout.columns[p], self.moves.actions[p]
+        weights = self._weights[column.slice]
+        if not weights.any() and not spoken:
+            values = np.array([own])
+        elif column.categories:
+            values = np.arange(len(column.categories), dtype=np.float64)
+        else:
+            values = self._numbers(p, own, 0.0 if spoken else float(np.sign(weights[0])))
+        if column.categories:
+            costs = np.full(len(values), action.cost)
+            per = np.array([0.0, weights[0]]) if column.is_binary else weights
+            gains = per[values.astype(np.int64)] - per[int(own)]
+        else:
+            costs = self.moves.number_costs(p, np.array([own]), values)
+            gains = (column.place(values) - column.place(np.array([own]))) * weights[0]
+        costs = np.where(values == own, 0.0, costs + extra)
+        order = np.lexsort((-gains, costs))
+        values, costs, gains = values[order], costs[order], gains[order]
+        if not spoken:
+            keep = np.append(True, gains[1:] > np.maximum.accumulate(gains)[:-1])
+            values, costs, gains = values[keep], costs[keep], gains[keep]
+        straight = not column.categories and self.moves.straight(p) and not spoken
+        at = np.unique([0, min(1, len(values) - 1), len(values) - 1]) if straight else np.arange(len(values))
+        return _Options(p, values, costs, gains, at, not spoken)
+
+    def _numbers(self, p: int, own: float, sign: float) -> FloatArray:
+        """Numbers within reach, on the side that gains (`sign`), or on both."""
+        low, high = self.moves.ends(p, np.array([own]))
+        down, up = self.moves.reach(p, own)
+        down, up = down * (sign <= 0), up * (sign >= 0)
+        thin = max(1.0, np.ceil((down + up) / _MOST))
+        values = self.moves.moved(p, own, np.arange(-(down // thin), up // thin + 1) * thin)
+        return np.asarray(values[(values >= low[0]) & (values <= high[0])])
+
+
+class _Search:
+    """Depth first, the column with most options last: there the cheapest option that gains enough is looked up."""
+
+    def __init__(
+        self,
+        own: FloatArray,
+        columns: list[_Options],
+        clauses: tuple[Clause, ...],
+        need: float,
+        unsure: float,
+        ask: Ask,
+        effort: Effort,
+    ) -> None:
+        self.unsure = unsure
+        self.columns = sorted(columns, key=lambda one: (one.rising, len(one.values), one.column))
+        self.row, self.clauses, self.need, self.ask = own.copy(), clauses, need, ask
+        self.best: float = np.inf
+        self.found: FloatArray | None = None
+        self.looked, self.effort, self.clock = 0, effort, time.process_time()
+        corners = [(one.costs[one.corners], one.gains[one.corners]) for one in self.columns]
+        rates = np.concatenate([c[g > 0] / g[g > 0] for c, g in corners] or [np.zeros(0)])
+        self.prices = np.unique(np.quantile(rates, np.linspace(0, 1, _PRICES))) if len(rates) else np.zeros(1)
+        # For every price, what the columns from i on cost at least, less the price of their gain.
+        self.tail = np.zeros((len(corners) + 1, len(self.prices)))
+        self.most = np.zeros(len(corners) + 1)
+        for i in range(len(corners) - 1, -1, -1):
+            costs, gains = corners[i]
+            least = (costs[None, :] - self.prices[:, None] * gains[None, :]).min(axis=1)
+            self.tail[i] = self.tail[i + 1] + least
+            self.most[i] = self.most[i + 1] + gains.max()
+
+    def run(self) -> Least:
+        """The cheapest change, or a bracket if the time was too short."""
+        lower = float(self._bounds(0, np.zeros(1), np.array([self.need]))[0])
+        done = self._open(0, 0.0, self.need)
+        if not done or any(len(one.values) >= _MOST for one in self.columns):
+            return Least("bracket", self.best, min(lower, self.best), self.found, self.looked)
+        if self.found is None:
+            return Least("none", np.inf, np.inf, None, self.looked)
+        return Least("proved", self.best, self.best, self.found, self.looked)
+
+    def _bounds(self, i: int, costs: FloatArray, needs: FloatArray) -> FloatArray:
+        """Least total cost if so much has been spent on the columns before i and so much is still needed."""
+        rest = (self.prices[None, :] * needs[:, None] + self.tail[i][None, :]).max(axis=1)
+        return np.where(needs > self.most[i], np.inf, costs + np.maximum(rest, 0.0))
+
+    def _open(self, i: int, cost: float, need: float) -> bool:
+        """Look at the options of column i; whether all that could be cheaper were."""
+        if i == len(self.columns):
+            if need <= 0.0:
+                self._take(cost, need)
+            return True
+        one = self.columns[i]
+        if i == len(self.columns) - 1 and one.rising:
+            order = np.arange(int(np.searchsorted(one.gains, need)), len(one.values))
+            bounds = cost + one.costs
+        else:
+            bounds = self._bounds(i + 1, cost + one.costs, need - one.gains)
+            order = np.argsort(bounds, kind="stable")
+        own, done = self.row[one.column], True
+        for j in order:
+            # Sums of floats in another order differ by rounding; what is equal is not cheaper.
+            if bounds[j] >= self.best - 1e-12:
+                break
+            self.looked += 1
+            if (
+                self.looked > 20 * self.effort.regions
+                or time.process_time() - self.clock > self.effort.seconds
+            ):
+                done = False
+                break
+            self.row[one.column] = one.values[j]
+            done = self._open(i + 1, cost + float(one.costs[j]), need - float(one.gains[j]))
+            if not done:
+                break
+        self.row[one.column] = own
+        return done
+
+    def _take(self, cost: float, need: float) -> None:
+        """Keep a row that is cheaper and breaks no rule; near the line the model itself is asked."""
+        if cost >= self.best:
+            return
+        for clause in self.clauses:
+            if all(atom.holds(self.row[atom.column : atom.column + 1])[0] for atom in clause):
+                return
+        if need < -self.unsure or self.ask(self.row[None, :])[0]:
+            self.best, self.found = cost, self.row.copy()
+
 
 # HiGHS works to 1e-6 in every row and variable; costs are of the order of 1.
 _TOLERANCE = 1e-5
@@ -68,7 +264,7 @@ class NetworkEngine:
                 break
             cost = float(self.moves.costs(own, row[None, :])[0])
             if fewest:
-                cost += surcharge(self.moves) * int((row != own).sum())
+                cost += self.moves.surcharge * int((row != own).sum())
             if self.moves.possible(own, row[None, :], fixed)[0] and ask(row[None, :])[0]:
                 if cost < found.cost:
                     found = Least("estimate", cost, 0.0, row)
@@ -81,10 +277,8 @@ class NetworkEngine:
         return Least("bracket", found.cost, lower, found.values, looked)
 
 
-class _Steps(NamedTuple):
-    """A variable that counts steps up (1) or down (−1)."""
-
-    sign: float
+# Variables with weights.
+_Sum: TypeAlias = list[tuple[int, float]]
 
 
 class _Program:
@@ -94,79 +288,84 @@ class _Program:
         self, engine: NetworkEngine, own: FloatArray, fixed: BoolArray, fewest: bool, known: float
     ) -> None:
         moves, layout = engine.moves, engine.layout
-        self.engine, self.own = engine, own
-        cost: list[float] = []
-        low: list[float] = []
-        high: list[float] = []
-        # Encoded inputs as an affine function of the variables, by the numbers of their columns.
-        entries: list[tuple[int, int, float]] = []
-        start = layout.encode(own[None, :])[0].copy()
-        self.where: list[tuple[int, Any]] = []
-        extra = surcharge(moves) if fewest else 0.0
-        self.rules: list[tuple[list[tuple[int, float]], float]] = []
-        box_low, box_high = start.copy(), start.copy()
+        self.engine, self.own, self.extra = engine, own, moves.surcharge if fewest else 0.0
+        # Whoever has found a change needs none that is dearer in one column alone.
+        self.known = np.inf if fewest else known
+        self.cost: list[float] = []
+        self.high: list[float] = []
+        self.whole: list[int] = []
+        # Of every variable of a column: the column, the option it stands for or None, steps up (1) or down (−1) or 0.
+        self.where: list[tuple[int, float | None, float]] = []
+        # Encoded inputs as an affine function of the variables, and the box that they reach.
+        self.inputs: list[FloatArray] = []
+        self.start = layout.encode(own[None, :])[0]
+        self.box = self.start.copy(), self.start.copy()
+        # Sums of variables that stay below a limit.
+        self.limits: list[tuple[_Sum, float]] = []
         # By column: the values that are options of their own, and the numbers of their variables.
         choice: dict[int, tuple[FloatArray, list[int]]] = {}
         spoken = {atom.column for clause in moves.active(own) for atom in clause}
-        for p, column in enumerate(layout.columns):
+        for p in range(layout.n_columns):
             if fixed[p] or not moves.actions[p].actionable:
                 continue
             values = self._listed(p, p in spoken)
-            if values is not None:
-                first = len(cost)
-                for value in values:
-                    one = own.copy()
-                    one[p] = value
-                    moved = layout.encode(one[None, :])[0] - start
-                    entries += [(int(j), len(cost), float(moved[j])) for j in np.flatnonzero(moved)]
-                    box_low, box_high = (
-                        np.minimum(box_low, start + moved),
-                        np.maximum(box_high, start + moved),
-                    )
-                    self.where.append((p, float(value)))
-                    cost.append(float(moves.costs(own, one[None, :])[0]) + extra)
-                    low.append(0.0)
-                    high.append(1.0)
-                choice[p] = values, list(range(first, len(cost)))
-                self.rules.append(([(number, 1.0) for number in choice[p][1]], 1.0))
-                continue
-            ends = moves.ends(p, own[p : p + 1])
-            step, unit = (
-                moves.steps[p],
-                float(moves.number_costs(p, np.zeros(1), np.array([moves.steps[p]]))[0]),
-            )
-            switches = []
-            for sign, reach in ((1.0, ends[1][0] - own[p]), (-1.0, own[p] - ends[0][0])):
-                most = np.floor(reach / step + 1e-9)
-                # Whoever has found a change needs none that is dearer in one column alone.
-                if np.isfinite(known) and not fewest and unit > 0:
-                    most = min(most, np.floor(known / unit + 1e-9))
-                if most <= 0:
-                    continue
-                entries.append((column.start, len(cost), sign * step / column.scale))
-                self.where.append((p, _Steps(sign)))
-                number = len(cost)
-                cost.append(unit)
-                low.append(0.0)
-                high.append(float(most))
-                end = sign * most * step / column.scale
-                box_low[column.start] = min(box_low[column.start], start[column.start] + end)
-                box_high[column.start] = max(box_high[column.start], start[column.start] + end)
-                if fewest:
-                    switches.append((number, float(most)))
-            for number, most in switches:
-                self.rules.append(([(number, 1.0), (len(cost), -most)], 0.0))
-                self.where.append((p, None))
-                cost.append(extra)
-                low.append(0.0)
-                high.append(1.0)
+            if values is None:
+                self._add_steps(p)
+            else:
+                choice[p] = values, [self._add_option(p, float(value)) for value in values]
+                self.limits.append(([(number, 1.0) for number in choice[p][1]], 1.0))
         self._clauses(choice)
-        self.n = len(cost)
-        self.cost, self.low, self.high = np.array(cost), np.array(low), np.array(high)
-        self.matrix = np.zeros((layout.width, self.n))
-        for i, j, value in entries:
-            self.matrix[i, j] += value
-        self.start, self.box = start, (box_low, box_high)
+        self.n = len(self.cost)
+
+    def _variable(self, cost: float = 0.0, high: float = 1.0, whole: int = 1) -> int:
+        """A further variable, from 0 on; return its number."""
+        self.cost.append(cost)
+        self.high.append(high)
+        self.whole.append(whole)
+        return len(self.cost) - 1
+
+    def _moving(
+        self,
+        p: int,
+        cost: float,
+        most: float,
+        move: FloatArray,
+        option: float | None = None,
+        sign: float = 0.0,
+    ) -> int:
+        """A variable of a column, each unit of which moves the encoded inputs."""
+        low, high = self.box
+        np.minimum(low, self.start + np.minimum(most * move, 0.0), out=low)
+        np.maximum(high, self.start + np.maximum(most * move, 0.0), out=high)
+        self.inputs.append(move)
+        self.where.append((p, option, sign))
+        return self._variable(cost, most)
+
+    def _add_option(self, p: int, value: float) -> int:
+        """A value of a column that is an option of its own."""
+        one = self.own.copy()
+        one[p] = value
+        move = self.engine.layout.encode(one[None, :])[0] - self.start
+        cost = float(self.engine.moves.costs(self.own, one[None, :])[0]) + self.extra
+        return self._moving(p, cost, 1.0, move, value)
+
+    def _add_steps(self, p: int) -> None:
+        """Steps of a number up and down; if few columns are to change, with a switch that is paid once."""
+        moves, column = self.engine.moves, self.engine.layout.columns[p]
+        step = moves.steps[p]
+        unit = float(moves.number_costs(p, np.zeros(1), np.array([step]))[0])
+        down, up = moves.reach(p, float(self.own[p]))
+        counted = []
+        for sign, most in ((1.0, up), (-1.0, down)):
+            if np.isfinite(self.known) and unit > 0:
+                most = min(most, float(np.floor(self.known / unit + 1e-9)))
+            if most > 0:
+                move = np.zeros(self.engine.layout.width)
+                move[column.start] = sign * step / column.scale
+                counted.append((self._moving(p, unit, most, move, sign=sign), most))
+        for number, most in counted if self.extra else ():
+            switch = self._moving(p, self.extra, 1.0, np.zeros(self.engine.layout.width))
+            self.limits.append(([(number, 1.0), (switch, -most)], 0.0))
 
     def _listed(self, p: int, spoken: bool) -> FloatArray | None:
         """Values of a column that become options, each with a variable; None for a number that moves in steps."""
@@ -175,12 +374,10 @@ class _Program:
         if column.categories:
             found: FloatArray = np.arange(len(column.categories), dtype=np.float64)
         elif spoken or not moves.straight(p):
-            low, high = moves.ends(p, self.own[p : p + 1])
-            down = np.floor((own - low[0]) / moves.steps[p] + 1e-9)
-            up = np.floor((high[0] - own) / moves.steps[p] + 1e-9)
+            down, up = moves.reach(p, own)
             if down + up > MOST_LISTED:
                 return None
-            found = np.asarray(moves.stepped(p, np.full(int(down + up) + 1, own), np.arange(-down, up + 1)))
+            found = moves.moved(p, own, np.arange(-down, up + 1))
         else:
             return None
         return np.asarray(found[found != own])
@@ -188,7 +385,7 @@ class _Program:
     def _clauses(self, choice: dict[int, tuple[FloatArray, list[int]]]) -> None:
         """Rules about columns whose values are options; others are checked afterwards."""
         for clause in self.engine.moves.active(self.own):
-            moving = {atom.column for atom in clause} & {p for p, _ in self.where}
+            moving = {atom.column for atom in clause} & {p for p, _, _ in self.where}
             if not moving <= set(choice):
                 continue
             terms, constant = [], 0.0
@@ -199,80 +396,26 @@ class _Program:
                 for holds, number in zip(atom.holds(values), numbers, strict=True):
                     if bool(holds) != mine:
                         terms.append((number, float(holds) - float(mine)))
-            self.rules.append((terms, len(clause) - 1.0 - constant))
+            self.limits.append((terms, len(clause) - 1.0 - constant))
 
     def solve(self, margin: float, seconds: float) -> tuple[FloatArray | None, float, str, int]:
         """A row, a lower bound of the cost, "none" if there is no row, and how many nodes were looked at."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import coo_array
 
-        net = self.engine.net
-        rows: list[tuple[list[tuple[int, float]], float, float]] = []
-        low, high, whole = list(self.low), list(self.high), [1] * self.n
-        cost = list(self.cost)
-        # What enters a layer: variables with weights, and constants.
-        weight, bias = net.weights[0], net.biases[0]
-        into: FloatArray = weight @ self.matrix
-        constant: FloatArray = weight @ self.start + bias
-        names: list[int] = list(range(self.n))
-        below, above = self.box
-        for layer in range(len(net.weights) - 1):
-            positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
-            least = positive @ below + negative @ above + bias
-            most = positive @ above + negative @ below + bias
-            outputs = []
-            for u in range(len(bias)):
-                number = len(cost)
-                terms = [(names[j], float(into[u, j])) for j in np.flatnonzero(into[u])]
-                cost.append(0.0)
-                low.append(0.0)
-                high.append(max(float(most[u]), 0.0))
-                whole.append(0)
-                outputs.append(number)
-                if most[u] <= 0:
-                    continue
-                if least[u] >= 0:
-                    rows.append(
-                        (
-                            [(number, 1.0), *((j, -w) for j, w in terms)],
-                            float(constant[u]),
-                            float(constant[u]),
-                        )
-                    )
-                    continue
-                switch = len(cost)
-                cost.append(0.0)
-                low.append(0.0)
-                high.append(1.0)
-                whole.append(1)
-                shifted = [(number, 1.0), *((j, -w) for j, w in terms)]
-                rows.append((shifted, float(constant[u]), np.inf))
-                # a ≤ z − least · (1 − switch), a ≤ most · switch
-                rows.append(([*shifted, (switch, float(-least[u]))], -np.inf, float(constant[u] - least[u])))
-                rows.append(([(number, 1.0), (switch, -float(most[u]))], -np.inf, 0.0))
-            names = outputs
-            below, above = np.maximum(least, 0.0), np.maximum(most, 0.0)
-            weight, bias = net.weights[layer + 1], net.biases[layer + 1]
-            into, constant = weight, bias
+        rows, outputs, into, constant = self._network
         for direction in self.engine._rows:
             final = direction @ into
-            rows.append(
-                (
-                    [(names[j], float(final[j])) for j in np.flatnonzero(final)],
-                    margin - float(direction @ constant),
-                    np.inf,
-                )
-            )
-        rows += [(terms, -np.inf, limit) for terms, limit in self.rules]
-        data = [(i, j, w) for i, (terms, _, _) in enumerate(rows) for j, w in terms]
-        index = np.array([(i, j) for i, j, _ in data], dtype=np.int64).reshape(-1, 2)
-        table = coo_array(
-            (np.array([w for _, _, w in data]), (index[:, 0], index[:, 1])), shape=(len(rows), len(cost))
-        ).tocsr()
+            terms = [(outputs[j], float(final[j])) for j in np.flatnonzero(final)]
+            rows = [*rows, (terms, margin - float(direction @ constant), np.inf)]
+        rows = [*rows, *((terms, -np.inf, limit) for terms, limit in self.limits)]
+        data = np.array([(i, j, w) for i, (terms, _, _) in enumerate(rows) for j, w in terms]).reshape(-1, 3)
+        places = data[:, :2].astype(np.int64).T
+        table = coo_array((data[:, 2], (places[0], places[1])), shape=(len(rows), len(self.cost))).tocsr()
         found = milp(
-            np.array(cost),
-            integrality=np.array(whole),
-            bounds=Bounds(np.array(low), np.array(high)),
+            np.array(self.cost),
+            integrality=np.array(self.whole),
+            bounds=Bounds(np.zeros(len(self.cost)), np.array(self.high)),
             constraints=LinearConstraint(
                 table, np.array([r[1] for r in rows]), np.array([r[2] for r in rows])
             ),
@@ -285,14 +428,50 @@ class _Program:
         bound = 0.0 if bound is None or not np.isfinite(bound) else float(bound)
         return (None if found.x is None else self._row(found.x)), bound, "", nodes
 
+    @cached_property
+    def _network(self) -> tuple[list[tuple[_Sum, float, float]], list[int], FloatArray, FloatArray]:
+        """Rows (terms, low, high) of all hidden units; the variables that enter the last layer, its weights and biases."""
+        net = self.engine.net
+        rows: list[tuple[_Sum, float, float]] = []
+        weight, bias = net.weights[0], net.biases[0]
+        # What enters a layer: variables with weights, and constants.
+        into: FloatArray = weight @ np.array(self.inputs).T
+        constant: FloatArray = weight @ self.start + bias
+        names, (below, above) = list(range(self.n)), self.box
+        for layer in range(len(net.weights) - 1):
+            positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
+            least = positive @ below + negative @ above + bias
+            most = positive @ above + negative @ below + bias
+            outputs = []
+            for u in range(len(bias)):
+                at, low, high = float(constant[u]), float(least[u]), float(most[u])
+                number = self._variable(high=max(high, 0.0), whole=0)
+                outputs.append(number)
+                unit = [(number, 1.0), *((names[j], -float(into[u, j])) for j in np.flatnonzero(into[u]))]
+                if high <= 0:
+                    continue
+                if low >= 0:
+                    rows.append((unit, at, at))
+                    continue
+                switch = self._variable()
+                rows.append((unit, at, np.inf))
+                # a ≤ z − least · (1 − switch), a ≤ most · switch
+                rows.append(([*unit, (switch, -low)], -np.inf, at - low))
+                rows.append(([(number, 1.0), (switch, -high)], -np.inf, 0.0))
+            names = outputs
+            below, above = np.maximum(least, 0.0), np.maximum(most, 0.0)
+            weight, bias = net.weights[layer + 1], net.biases[layer + 1]
+            into, constant = weight, bias
+        return rows, names, into, constant
+
     def _row(self, x: FloatArray) -> FloatArray:
         row = self.own.copy()
         steps: dict[int, float] = {}
-        for (p, what), value in zip(self.where, x[: self.n], strict=True):
-            if isinstance(what, _Steps):
-                steps[p] = steps.get(p, 0.0) + float(np.rint(value)) * what.sign
-            elif what is not None and value > 0.5:
-                row[p] = what
+        for (p, option, sign), value in zip(self.where, x[: self.n], strict=True):
+            if option is not None and value > 0.5:
+                row[p] = option
+            elif sign:
+                steps[p] = steps.get(p, 0.0) + float(np.rint(value)) * sign
         for p, number in steps.items():
-            row[p] = self.engine.moves.stepped(p, self.own[p : p + 1], np.array([number]))[0]
+            row[p] = self.engine.moves.moved(p, self.own[p], np.array([number]))[0]
         return row

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.trees import TreeFamily
 from likewise.core.checks import BoolArray, FloatArray, check_number
-from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter
 from likewise.core.plain import plain_cell
 from likewise.data.case import Counted
 from likewise.explaining.engine import Effort, Least, Status
 from likewise.explaining.moves import CostUnit
-from likewise.explaining.reasons import Contributions, of_linear, of_score, of_trees
+from likewise.explaining.reasons import Reason, find_reasons, principal, read_reason_codes
 from likewise.explaining.situation import LEARNED, Asked, Situation, situate
 
 # People with the favourable decision that reasons compare with, and that are listed.
 _REFERENCE, _LISTED = 100, 5
-_MOST_TWINS = 24
-_MOST_REASONS = 4
 
 
 @dataclass(frozen=True)
@@ -60,17 +55,6 @@ class Suggestion:
     def __str__(self) -> str:
         said = ", ".join(f"{one.column}: {one.recorded} → {one.instead}" for one in self.changes)
         return f"{said or 'no change'} ({self.status})"
-
-
-@dataclass(frozen=True)
-class Reason:
-    """What one column adds to the person's score, compared with people who have the favourable decision."""
-
-    column: str
-    value: Any
-    contribution: float
-    error: float
-    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -171,7 +155,7 @@ class Explanation:
     @property
     def principal_reasons(self) -> tuple[Reason, ...]:
         """At most four columns that count against the person."""
-        return tuple(one for one in self.reasons if one.contribution < -2.0 * one.error)[:_MOST_REASONS]
+        return principal(self.reasons)
 
     @property
     def dearest(self) -> Counterpart | None:
@@ -184,13 +168,14 @@ class Explanation:
         return f"<Explanation: row {self.row}, {self.decision}{said}>"
 
     def __str__(self) -> str:
-        text: str = import_module("likewise.report.person").person_text(self)
+        text: str = import_module("likewise.report.writing").text_of(self)
         return text
 
     def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
         """Write the letter (.html) or everything that is known (.json); returns the path."""
-        report = import_module("likewise.report.person")
-        return report.save(report.person_document(self), path, language=language, overwrite=overwrite)
+        return import_module("likewise.report.writing").save(
+            self, path, language=language, overwrite=overwrite
+        )
 
 
 def explain(
@@ -280,7 +265,7 @@ def explain_person(
         fewest = person.suggestion(fewest=True)
         others = person.alternatives(least, alternatives)
     near, distances = _comparable(situation, own)
-    reasons, method = _reasons(situation, own, near, codes)
+    reasons, method = find_reasons(situation, own, near, codes)
     counterparts = tuple(_counterparts(person, least, reasons, near, codes))
     if read and situation.reader is None:
         # Withdrawn meanwhile: what was read before is not believed any more either.
@@ -289,13 +274,9 @@ def explain_person(
     listed.insert(0, "row", [plain_cell(situation.all.person(int(i))[1]) for i in near[:_LISTED]])
     score = float(situation.scores(own[None, :])[0])
     graded = situation.all.problem.coordinates.model.graded()
-    two = (
-        len(situation.all.given.known_classes if situation.all.given.known_classes is not None else (0, 1))
-        == 2
-    )
-    line = (
-        None if not two or graded.loss.wants == "decisions" else (0.5 if graded.gives_probabilities else 0.0)
-    )
+    classes, line = situation.all.given.known_classes, None
+    if (classes is None or len(classes) == 2) and graded.loss.wants != "decisions":
+        line = 0.5 if graded.gives_probabilities else 0.0
     return Explanation(
         row=plain_cell(row),
         recorded=situation.cells(own[None, :], gaps)[0],
@@ -315,57 +296,10 @@ def explain_person(
         comparable=listed.assign(distance=distances[:_LISTED]),
         sensitive_features=situation.sensitive,
         not_read=tuple(name for name in situation.sensitive if name not in situation.names),
-        settings=settings_of(situation),
+        settings=situation.settings,
         findings=findings,
         counted=situation.found.people.counted,
     )
-
-
-def settings_of(situation: Situation) -> dict[str, Any]:
-    """Plain values that say how least changes were computed."""
-    moves, engine = situation.moves, situation.reader
-    return {
-        "cost": moves.unit,
-        "engine": "search" if engine is None else type(engine).__name__.removesuffix("Engine").lower(),
-        "why_not_proved": situation.family[1],
-        "fixed": [
-            c.name for c, a in zip(situation.layout.columns, moves.actions, strict=True) if not a.actionable
-        ],
-        "directions": {
-            c.name: a.direction
-            for c, a in zip(situation.layout.columns, moves.actions, strict=True)
-            if a.actionable and a.direction != "any"
-        },
-        "steps": {
-            c.name: s
-            for c, s, a in zip(situation.layout.columns, moves.steps, moves.actions, strict=True)
-            if a.actionable and not c.categories
-        },
-        "rules": list(situation.rules.said()),
-        "seed": situation.asked.random_state,
-    }
-
-
-def read_reason_codes(codes: Any, *, owner: str) -> dict[str, str]:
-    """Read words for columns: a mapping, or the path of a TOML file."""
-    if codes is None:
-        return {}
-    if isinstance(codes, (str, Path)):
-        path = Path(codes)
-        if not path.is_file():
-            raise InputError(f"{owner}: there is no file {str(path)!r} of reason codes.")
-        try:
-            codes = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise FormatError(f"{owner}: {path.name} is not a TOML file: {error}.") from error
-    if not isinstance(codes, Mapping) or not all(isinstance(text, str) for text in codes.values()):
-        raise bad_parameter(
-            owner,
-            "reason_codes",
-            allowed='column = "words", as a dict or a TOML file',
-            got=type(codes).__name__,
-        )
-    return {str(name): text for name, text in codes.items()}
 
 
 def _number(situation: Situation, row: Any) -> int:
@@ -465,49 +399,6 @@ def _comparable(situation: Situation, own: FloatArray) -> tuple[Any, FloatArray]
     return favoured[order], distances[order]
 
 
-def contributions(situation: Situation, own: FloatArray, others: FloatArray) -> Contributions:
-    """Shapley values of a person's score against others: of the reading if there is one, else by asking."""
-    family, n = situation.family[0], situation.plain.layout.n_columns
-    if family is not None and situation.reader is not None and n == len(own):
-        if isinstance(family, TreeFamily):
-            return of_trees(family, situation.favourable, own, others)
-        if family.net.linear_form(regression=False) is not None:
-            return of_linear(family, situation.favourable, own, others)
-    return of_score(situation.scores, own, others, random_state=situation.asked.random_state)
-
-
-def _reasons(
-    situation: Situation, own: FloatArray, near: Any, codes: Mapping[str, str]
-) -> tuple[tuple[Reason, ...], Contributions]:
-    n = situation.layout.n_columns
-    if not len(near):
-        return (), Contributions(np.zeros(n), np.zeros(n), 0.0, "enumerated")
-    found = contributions(situation, own, situation.people[near])
-    cells = situation.cells(own[None, :])[0]
-    listed = [
-        Reason(column.name, cells[column.name], float(value), float(error), codes.get(column.name, ""))
-        for column, value, error in zip(situation.layout.columns, found.values, found.errors, strict=True)
-        if column.name in cells and (value != 0.0 or error != 0.0)
-    ]
-    return tuple(sorted(listed, key=lambda one: (one.contribution, one.column))), found
-
-
-def twin_rows(situation: Situation, own: FloatArray) -> list[tuple[FloatArray, bool]]:
-    """A person under every other combination of sensitive values, with what follows, and whether the rules allow it."""
-    if not situation.names:
-        return []
-    values = situation.all.values
-    found = []
-    for combination in values.asked:
-        twin = own.copy()
-        twin[values.columns] = combination
-        if (twin == own).all():
-            continue
-        twin = situation.moves.repaired(twin)
-        found.append((twin, not situation.moves.breaks_rule(twin)))
-    return found
-
-
 def _counterparts(
     person: _Person,
     least: Suggestion | None,
@@ -516,8 +407,8 @@ def _counterparts(
     codes: Mapping[str, str],
 ) -> list[Counterpart]:
     situation, found = person.situation, []
-    mine = [one.column for one in reasons if one.contribution < -2.0 * one.error][:_MOST_REASONS]
-    for twin, plausible in twin_rows(situation, person.own)[:_MOST_TWINS]:
+    mine = [one.column for one in principal(reasons)]
+    for twin, plausible in situation.counterparts(person.own):
         position = int(situation.all.asker.decisions(twin[None, :])[0])
         good = position == situation.favourable
         cells = situation.cells(twin[None, :])[0]
@@ -533,9 +424,8 @@ def _counterparts(
             else:
                 change = None if good else _Person(situation, twin, person.gaps).suggestion()
                 difference, exact = _difference(least, change)
-            theirs, _ = _reasons(situation, twin, near, codes)
-            columns = [one.column for one in theirs if one.contribution < -2.0 * one.error][:_MOST_REASONS]
-            same = columns == mine
+            theirs, _ = find_reasons(situation, twin, near, codes)
+            same = [one.column for one in principal(theirs)] == mine
         decision = situation.all.decision(position)
         found.append(Counterpart(shown, plausible, decision, good, change, difference, exact, theirs, same))
     return found

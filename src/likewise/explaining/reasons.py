@@ -8,19 +8,23 @@ at most 12 columns. Otherwise they are averages over random orders of the column
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import factorial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from likewise.auditing.bounds.trees import TreeFamily
 from likewise.core.checks import FloatArray
 from likewise.core.compiled import compiled
+from likewise.core.errors import bad_parameter
+from likewise.core.files import read_toml
 
 if TYPE_CHECKING:
     from likewise.auditing.bounds.networks import NetworkFamily
-    from likewise.auditing.bounds.trees import TreeFamily
+    from likewise.explaining.situation import Situation
 
 Score = Callable[[FloatArray], FloatArray]
 MOST_ENUMERATED = 12
@@ -213,3 +217,65 @@ def _path(own: FloatArray, other: FloatArray, order: Any) -> FloatArray:
     for k, p in enumerate(order):
         rows[k + 1 :, p] = own[p]
     return rows
+
+
+# The reasons of a person of the table, in words if there are some.
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one column adds to the person's score, compared with people who have the favourable decision."""
+
+    column: str
+    value: Any
+    contribution: float
+    error: float
+    text: str = ""
+
+
+def principal(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    """The columns that count most against a person, at most four."""
+    return tuple(one for one in reasons if one.contribution < -2.0 * one.error)[:4]
+
+
+def read_reason_codes(codes: Any, *, owner: str) -> dict[str, str]:
+    """Read words for columns: a mapping, or the path of a TOML file."""
+    if codes is None:
+        return {}
+    if isinstance(codes, (str, Path)):
+        codes = read_toml(codes, owner=owner)
+    if not isinstance(codes, Mapping) or not all(isinstance(text, str) for text in codes.values()):
+        raise bad_parameter(
+            owner,
+            "reason_codes",
+            allowed='column = "words", as a dict or a TOML file',
+            got=type(codes).__name__,
+        )
+    return {str(name): text for name, text in codes.items()}
+
+
+def contributions(situation: Situation, own: FloatArray, others: FloatArray) -> Contributions:
+    """Shapley values of a person's score against others: of the reading if there is one, else by asking."""
+    family, n = situation.family[0], situation.plain.layout.n_columns
+    if family is not None and situation.reader is not None and n == len(own):
+        if isinstance(family, TreeFamily):
+            return of_trees(family, situation.favourable, own, others)
+        if family.net.linear_form(regression=False) is not None:
+            return of_linear(family, situation.favourable, own, others)
+    return of_score(situation.scores, own, others, random_state=situation.asked.random_state)
+
+
+def find_reasons(
+    situation: Situation, own: FloatArray, near: Any, codes: Mapping[str, str]
+) -> tuple[tuple[Reason, ...], Contributions]:
+    n = situation.layout.n_columns
+    if not len(near):
+        return (), Contributions(np.zeros(n), np.zeros(n), 0.0, "enumerated")
+    found = contributions(situation, own, situation.people[near])
+    cells = situation.cells(own[None, :])[0]
+    listed = [
+        Reason(column.name, cells[column.name], float(value), float(error), codes.get(column.name, ""))
+        for column, value, error in zip(situation.layout.columns, found.values, found.errors, strict=True)
+        if column.name in cells and (value != 0.0 or error != 0.0)
+    ]
+    return tuple(sorted(listed, key=lambda one: (one.contribution, one.column))), found

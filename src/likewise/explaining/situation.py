@@ -23,14 +23,13 @@ from likewise.core.plain import plain_cell
 from likewise.counterfactuals.plausibility import learn_rules
 from likewise.counterfactuals.rules import Rules, read_rules
 from likewise.data.opening import TableChoices
-from likewise.explaining.engine import Effort, Engine, Least, Status
-from likewise.explaining.linear import LinearEngine
+from likewise.explaining.engine import Effort, Engine, Least, SearchEngine, Status
 from likewise.explaining.moves import CostUnit, Moves
-from likewise.explaining.networks import MOST_LISTED, NetworkEngine
-from likewise.explaining.search import SearchEngine
+from likewise.explaining.networks import MOST_LISTED, LinearEngine, NetworkEngine
 from likewise.explaining.trees import TreeEngine
 
 LEARNED = "learned"
+_MOST_TWINS = 24
 
 
 @dataclass(frozen=True)
@@ -163,6 +162,35 @@ class Situation:
         """Whether it is known that two people have the same least changes: they differ in nothing that answers depend on."""
         return bool(self._constant[own != twin].all())
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Plain values that say how least changes were computed."""
+        moves, engine = self.moves, self.reader
+        columns = [*zip(self.layout.columns, moves.actions, moves.steps, strict=True)]
+        free = [(c, a, step) for c, a, step in columns if a.actionable]
+        return {
+            "cost": moves.unit,
+            "engine": "search" if engine is None else type(engine).__name__.removesuffix("Engine").lower(),
+            "why_not_proved": self.family[1],
+            "fixed": [c.name for c, a, _ in columns if not a.actionable],
+            "directions": {c.name: a.direction for c, a, _ in free if a.direction != "any"},
+            "steps": {c.name: step for c, _, step in free if not c.categories},
+            "rules": list(self.rules.said()),
+            "seed": self.asked.random_state,
+        }
+
+    def counterparts(self, own: FloatArray) -> list[tuple[FloatArray, bool]]:
+        """A person under other combinations of sensitive values, with what follows, and whether the rules allow it."""
+        found: list[tuple[FloatArray, bool]] = []
+        values = self.all.values
+        for combination in values.asked if self.names else ():
+            twin = own.copy()
+            twin[values.columns] = combination
+            if (twin != own).any():
+                twin = self.moves.repaired(twin)
+                found.append((twin, not self.moves.breaks_rule(twin)))
+        return found[:_MOST_TWINS]
+
     def ask(self, rows: FloatArray) -> BoolArray:
         """Whether the model itself gives rows of values the favourable decision."""
         return np.asarray(self.all.asker.decisions(rows) == self.favourable)
@@ -217,17 +245,9 @@ class Situation:
             SearchEngine(moves, self.search.favoured[:, : moves.layout.n_columns]),
         )
 
-    def least(
-        self,
-        own: FloatArray,
-        fixed: BoolArray,
-        *,
-        whole: bool,
-        effort: Effort | None = None,
-        fewest: bool = False,
-    ) -> Least:
+    def least(self, own: FloatArray, fixed: BoolArray, *, whole: bool, fewest: bool = False) -> Least:
         """The least change of a row of values, asked of the model; `whole` says that it has no missing cells."""
-        effort = effort or self.asked.effort
+        effort = self.asked.effort
         if whole and self.reader is not None:
             found = self.proved(own, fixed, effort, fewest=fewest)
             if found.status == "bracket":
@@ -239,8 +259,10 @@ class Situation:
         good = found.values is None or self.confirms(own, found.values[None, :], fixed)[0]
         return found if good else Least("not found", np.inf, 0.0, None, found.looked)
 
-    def proved(self, own: FloatArray, fixed: BoolArray, effort: Effort, *, fewest: bool = False) -> Least:
-        """What the reading says of a row of values; its caller asks the model."""
+    def proved(
+        self, own: FloatArray, fixed: BoolArray, effort: Effort, *, fewest: bool = False, **known: Any
+    ) -> Least:
+        """What the reading says of a row of values; its caller asks the model. `known` is for the engine."""
         engine, n = self.reader, self.plain.layout.n_columns
         assert engine is not None
         tail = own[n:]
@@ -248,7 +270,7 @@ class Situation:
         def ask(rows: FloatArray) -> BoolArray:
             return self.ask(np.hstack([rows, np.tile(tail, (len(rows), 1))]) if len(tail) else rows)
 
-        found = engine.least(own[:n], fixed[:n], ask, effort, fewest=fewest)
+        found = engine.least(own[:n], fixed[:n], ask, effort, fewest=fewest, **known)
         if found.values is None or not len(tail):
             return found
         return replace(found, values=np.append(found.values, tail))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.auditing.bounds.tree_tables import peaks
+from likewise.auditing.bounds.trees import packed, side_of
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.compiled import compiled
 from likewise.explaining.engine import Ask, Effort, Least
@@ -23,30 +25,6 @@ if TYPE_CHECKING:
 
 _DENIED = 3
 _EMPTY, _FOUND, _UNCLEAR, _FULL = 0, 1, 2, 4
-
-
-@compiled
-def _side(node, column, cut, group, words_left, first_word, low, high, words):  # type: ignore[no-untyped-def]
-    """Where a box goes at a node: 0 left, 1 right, 2 both."""
-    p = column[node]
-    g = group[node]
-    if g < 0:
-        c = cut[node]
-        if high[p] <= c:
-            return 0
-        if low[p] > c:
-            return 1
-        return 2
-    left = False
-    right = False
-    for w in range(first_word[p], first_word[p + 1]):
-        if words[w] & words_left[g, w]:
-            left = True
-        if words[w] & ~words_left[g, w]:
-            right = True
-    if left and right:
-        return 2
-    return 0 if left else 1
 
 
 @compiled
@@ -64,7 +42,7 @@ def _highest(root, k, trees, first_word, low, high, words, stack):  # type: igno
         if left[at] < 0:
             best = values[at, k]
             continue
-        side = _side(at, column, cut, group, words_left, first_word, low, high, words)
+        side = side_of(at, column, cut, group, words_left, first_word, low, high, words)
         if side == 0:
             stack[size] = left[at]
             size += 1
@@ -83,19 +61,42 @@ def _highest(root, k, trees, first_word, low, high, words, stack):  # type: igno
 
 
 @compiled
+def _has(words, first, j):  # type: ignore[no-untyped-def]
+    """Whether a set of categories, words from the first on, has one."""
+    return (words[first + j // 64] >> np.uint64(j % 64)) & np.uint64(1) != 0
+
+
+@compiled
+def _goes_left(at, trees, first_word, pick):  # type: ignore[no-untyped-def]
+    """Whether a row of options goes left at a node."""
+    _, _, column, cut, group, words_left, _, _ = trees
+    p = column[at]
+    if group[at] < 0:
+        return pick[p] <= cut[at]
+    return _has(words_left[group[at]], first_word[p], pick[p])
+
+
+@compiled
 def _leaf(root, trees, first_word, pick):  # type: ignore[no-untyped-def]
     """The leaf of a row of options in one tree."""
-    left, right, column, cut, group, words_left, _, _ = trees
+    left, right = trees[0], trees[1]
     at = root
     while left[at] >= 0:
-        p = column[at]
-        if group[at] < 0:
-            goes = pick[p] <= cut[at]
-        else:
-            word = words_left[group[at], first_word[p] + pick[p] // 64]
-            goes = (word >> np.uint64(pick[p] % 64)) & np.uint64(1) != 0
-        at = left[at] if goes else right[at]
+        at = left[at] if _goes_left(at, trees, first_word, pick) else right[at]
     return at
+
+
+@compiled
+def _worst(roots, base, trees, first_word, pick):  # type: ignore[no-untyped-def]
+    """The component of a row of options that is furthest from favourable, and its number."""
+    worst, number = np.inf, 0
+    for k in range(base.shape[0]):
+        total = base[k]
+        for t in range(roots.shape[0]):
+            total += trees[6][_leaf(roots[t], trees, first_word, pick), k]
+        if total < worst:
+            worst, number = total, k
+    return worst, number
 
 
 @compiled
@@ -109,22 +110,6 @@ def _reaches(roots, base, slack, rest, trees, first_word, low, high, words, stac
             if total + rest[t + 1, k] < -slack:
                 return False
     return True
-
-
-@compiled
-def _decided(roots, base, slack, trees, first_word, pick):  # type: ignore[no-untyped-def]
-    """Whether a row of options is refused (0), surely favourable (1), or too near the line to say (2)."""
-    values = trees[6]
-    state = 1
-    for k in range(base.shape[0]):
-        total = base[k]
-        for t in range(roots.shape[0]):
-            total += values[_leaf(roots[t], trees, first_word, pick), k]
-        if total < -slack:
-            return 0
-        if total <= slack:
-            state = 2
-    return state
 
 
 @compiled
@@ -159,10 +144,8 @@ def _cheapest(p, low, high, words, first_word, offset, count, is_category, own, 
         return -1
     best = -1
     for j in range(count[p]):
-        word = words[first_word[p] + j // 64]
-        there = (word >> np.uint64(j % 64)) & np.uint64(1) != 0
         cost = costs[offset[p] + j]
-        if there and cost < np.inf and (best < 0 or cost < costs[offset[p] + best]):
+        if _has(words, first_word[p], j) and cost < np.inf and (best < 0 or cost < costs[offset[p] + best]):
             best = j
     return best
 
@@ -247,7 +230,9 @@ def _add(n, p, boxes, heap, counts, best, model, table, person, clauses, stack):
     if not _reaches(roots, base, slack, rest, trees, first_word, lows[n], highs[n], words[n], stack):
         return
     key[n] = total
-    state[n] = _decided(roots, base, slack, trees, first_word, picks[n])
+    worst = _worst(roots, base, trees, first_word, picks[n])[0]
+    # Refused, surely favourable, or too near the line to say.
+    state[n] = 0 if worst < -slack else 1 if worst > slack else 2
     if state[n] == 1 and _broken(picks[n], offset, clauses) < 0:
         best[0][0] = total
         best[1][:] = picks[n]
@@ -259,25 +244,13 @@ def _add(n, p, boxes, heap, counts, best, model, table, person, clauses, stack):
 
 
 @compiled
-def _score(roots, base, trees, first_word, pick):  # type: ignore[no-untyped-def]
-    """The component of a row of options that is furthest from favourable."""
-    worst = np.inf
-    for k in range(base.shape[0]):
-        total = base[k]
-        for t in range(roots.shape[0]):
-            total += trees[6][_leaf(roots[t], trees, first_word, pick), k]
-        worst = min(worst, total)
-    return worst
-
-
-@compiled
 def _greedy(best, model, table, person, clauses):  # type: ignore[no-untyped-def]
     """A first favourable row: the option that gains most for its cost, again and again."""
     roots, base, slack, _rest, trees = model
     first_word, offset, count, _is_category = table
     own, costs = person
     pick = own.astype(np.int32)
-    score = _score(roots, base, trees, first_word, pick)
+    score = _worst(roots, base, trees, first_word, pick)[0]
     spent = 0.0
     for _ in range(8):
         column, option, rate = -1, -1, 0.0
@@ -288,7 +261,7 @@ def _greedy(best, model, table, person, clauses):  # type: ignore[no-untyped-def
                 if j == before or not extra < best[0][0] - spent or extra <= 0.0:
                     continue
                 pick[p] = j
-                reached = _score(roots, base, trees, first_word, pick)
+                reached = _worst(roots, base, trees, first_word, pick)[0]
                 if reached > slack and _broken(pick, offset, clauses) < 0:
                     best[0][0] = spent + extra
                     best[1][:] = pick
@@ -299,7 +272,7 @@ def _greedy(best, model, table, person, clauses):  # type: ignore[no-untyped-def
             return
         spent += costs[offset[column] + option] - costs[offset[column] + pick[column]]
         pick[column] = option
-        score = _score(roots, base, trees, first_word, pick)
+        score = _worst(roots, base, trees, first_word, pick)[0]
 
 
 @compiled
@@ -313,8 +286,7 @@ def _cut_rule(n, c, boxes, table, clauses):  # type: ignore[no-untyped-def]
             continue
         if is_category[p]:
             for j in range(count[p]):
-                there = (words[n, first_word[p] + j // 64] >> np.uint64(j % 64)) & np.uint64(1) != 0
-                if there and not holds[c, offset[p] + j]:
+                if _has(words[n], first_word[p], j) and not holds[c, offset[p] + j]:
                     return p, -1
         else:
             for j in range(lows[n, p], highs[n, p]):
@@ -330,14 +302,7 @@ def _cut_trees(n, boxes, model, table, waiting, gaps, nodes, stack):  # type: ig
     roots, base, _slack, _rest, trees = model
     left, right, column, cut, group, words_left, values, peak = trees
     first_word = table[0]
-    # The component that is furthest from favourable at the cheapest row.
-    worst, k = np.inf, 0
-    for j in range(base.shape[0]):
-        total = base[j]
-        for t in range(roots.shape[0]):
-            total += values[_leaf(roots[t], trees, first_word, picks[n]), j]
-        if total < worst:
-            worst, k = total, j
+    k = _worst(roots, base, trees, first_word, picks[n])[1]
     waiting[:] = 0.0
     for t in range(roots.shape[0]):
         nodes[t] = -1
@@ -348,17 +313,12 @@ def _cut_trees(n, boxes, model, table, waiting, gaps, nodes, stack):  # type: ig
             continue
         at = roots[t]
         while left[at] >= 0:
-            side = _side(at, column, cut, group, words_left, first_word, lows[n], highs[n], words[n])
-            p = column[at]
-            if group[at] < 0:
-                goes = picks[n, p] <= cut[at]
-            else:
-                word = words_left[group[at], first_word[p] + picks[n, p] // 64]
-                goes = (word >> np.uint64(picks[n, p] % 64)) & np.uint64(1) != 0
+            side = side_of(at, column, cut, group, words_left, first_word, lows[n], highs[n], words[n])
+            goes = _goes_left(at, trees, first_word, picks[n])
             other = right[at] if goes else left[at]
             if side == 2 and peak[other, k] > here:
                 nodes[t] = at
-                waiting[p] += gap
+                waiting[column[at]] += gap
                 break
             at = left[at] if goes else right[at]
     chosen = np.argmax(waiting)
@@ -377,8 +337,7 @@ def _open_column(n, boxes, table):  # type: ignore[no-untyped-def]
     for p in range(count.shape[0]):
         if is_category[p]:
             for j in range(count[p]):
-                there = (words[n, first_word[p] + j // 64] >> np.uint64(j % 64)) & np.uint64(1) != 0
-                if there and j != picks[n, p]:
+                if _has(words[n], first_word[p], j) and j != picks[n, p]:
                     return p, -1
         elif highs[n, p] > lows[n, p]:
             return p, min(picks[n, p], highs[n, p] - 1)
@@ -491,16 +450,12 @@ class TreeEngine:
             nodes = np.flatnonzero(inner & (trees.group < 0) & (trees.column == p))
             # −1: nothing goes left; the last cell: everything does.
             cut[nodes] = np.where(trees.cut[nodes] == -np.inf, -1, np.searchsorted(edges, trees.cut[nodes]))
-        packed = np.zeros((len(trees.goes_left), int(self._first_word[-1])), dtype=np.uint64)
-        for p in np.flatnonzero(layout.is_category).tolist():
-            for j in range(int(self._count[p])):
-                bit = trees.goes_left[:, int(layout.offset[p]) + j].astype(np.uint64)
-                packed[:, int(self._first_word[p]) + j // 64] |= bit << np.uint64(j % 64)
+        words_left = packed(trees.goes_left, layout.offset, layout.count, self._first_word)
         # All components below 0 are the favourable decision; here all must be above.
         values, base = -trees.values[favourable], -trees.base[favourable]
-        peak = _peaks(trees.left, trees.right, values)
+        peak = peaks(trees.left, trees.right, values[None])[0]
         rest = np.vstack([np.cumsum(peak[trees.roots][::-1], axis=0)[::-1], np.zeros((1, values.shape[1]))])
-        arrays = (trees.left, trees.right, trees.column, cut, trees.group, packed, values, peak)
+        arrays = (trees.left, trees.right, trees.column, cut, trees.group, words_left, values, peak)
         # The sums here are rounded as well.
         slack = 2.0 * float(trees.slack) + 1e-13 * (1.0 + float(np.abs(peak[trees.roots]).sum()))
         self._model = (trees.roots, base, slack, rest, arrays)
@@ -569,25 +524,17 @@ class TreeEngine:
         return found, np.where(inside, self.moves.number_costs(p, mine, found), np.inf)
 
     def least(
-        self, own: FloatArray, fixed: BoolArray, ask: Ask, effort: Effort, *, fewest: bool = False
-    ) -> Least:
-        """The cheapest change of one person; see `Engine`."""
-        values, costs, at = self.options(own[None, :])
-        return self.solve(own, values[0], costs[0], at[0], fixed, ask, effort, fewest=fewest)
-
-    def solve(
         self,
         own: FloatArray,
-        values: FloatArray,
-        costs: FloatArray,
-        at: Any,
         fixed: BoolArray,
         ask: Ask,
         effort: Effort,
         *,
         fewest: bool = False,
+        options: tuple[FloatArray, FloatArray, Any] | None = None,
     ) -> Least:
-        """As `least`, of a person whose options are known."""
+        """The cheapest change of one person; see `Engine`. `options` are the person's, if they are known already."""
+        values, costs, at = options or (part[0] for part in self.options(own[None, :]))
         place = self._offset + at
         if fixed.any():
             costs = costs.copy()
@@ -596,7 +543,7 @@ class TreeEngine:
                 costs[its] = np.inf
             costs[place] = 0.0
         if fewest:
-            costs = costs + surcharge(self.moves)
+            costs = costs + self.moves.surcharge
             costs[place] = 0.0
         clauses = self._clauses(own)
         counts = np.zeros(3, dtype=np.int64)
@@ -655,19 +602,6 @@ class TreeEngine:
         return speaks, holds
 
 
-def surcharge(moves: Moves) -> float:
-    """More than any change can cost: what a changed column costs on top if few columns are to change."""
-    total = 1.0
-    for p, column in enumerate(moves.layout.columns):
-        scale = moves.scales[p]
-        if scale is None:
-            total += moves.actions[p].cost
-        else:
-            ends = scale(np.array([column.lower, column.upper]))
-            total += moves.actions[p].cost * 4.0 * float(abs(ends[1] - ends[0]))
-    return float(2.0 ** np.ceil(np.log2(total)))
-
-
 def _edges(column: Any, cuts: FloatArray, moves: Moves, p: int) -> FloatArray:
     """Last numbers of cells: thresholds of the trees, and numbers that rules speak of."""
     if column.categories:
@@ -683,15 +617,3 @@ def _edges(column: Any, cuts: FloatArray, moves: Moves, p: int) -> FloatArray:
 def _inside(edges: FloatArray) -> FloatArray:
     """A number of every cell: its upper edge; above the last one anything."""
     return np.append(edges, np.inf)
-
-
-def _peaks(left: Any, right: Any, values: FloatArray) -> FloatArray:
-    """The highest leaf below every node (n, K); children may be shared."""
-    peak = np.where((left < 0)[:, None], values, -np.inf)
-    known = left < 0
-    while not known.all():
-        ready = np.flatnonzero(~known)
-        ready = ready[known[left[ready]] & known[right[ready]]]
-        peak[ready] = np.maximum(peak[left[ready]], peak[right[ready]])
-        known[ready] = True
-    return peak

@@ -16,14 +16,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from likewise.core.checks import (
     FloatArray,
+    attribute_columns,
     check_integer,
     check_number,
     check_same_length,
-    is_tensor,
-    to_numpy,
 )
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import is_frame, to_pandas
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.learner import Features, SubspaceLearner, who_swallows
 
@@ -74,30 +72,11 @@ def collect(
             f"{owner} requires y to be passed, but the target y is None: no attribute was given. Name columns of X "
             "in 'attributes', or pass the values as sensitive_features=."
         )
-    table = None if given is None else _as_table(owner, given)
+    table = None if given is None else attribute_columns(given, owner=owner)
     if table is not None:
         check_same_length(owner, X=features.phi, sensitive_features=table)
     names = wanted or list(table.columns if table is not None else [])
     return [_attribute(features, table, name) for name in names]
-
-
-def _as_table(owner: str, values: Any) -> pd.DataFrame:
-    if is_frame(values):
-        return to_pandas(values, owner=owner, name="sensitive_features")
-    if isinstance(values, pd.Series):
-        return values.to_frame(values.name if values.name is not None else 0)
-    if isinstance(values, Mapping):
-        return pd.DataFrame(dict(values))
-    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
-    if array.dtype.kind == "c":
-        raise bad_parameter(
-            owner, "y", allowed="real", got="complex values", remedy="Complex data not supported."
-        )
-    if array.ndim not in (1, 2):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="one column per attribute", got=f"shape {array.shape}"
-        )
-    return pd.DataFrame(array if array.ndim == 2 else array[:, None])
 
 
 def _attribute(features: Features, table: pd.DataFrame | None, name: Any) -> Attribute:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 
-from likewise.core.checks import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import FloatArray, take_rows, to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.intervals import Measure
@@ -126,6 +125,4 @@ def _take(values: Any, rows: Any, n: int) -> Any:
         values = to_pandas(values, owner="diagnose", name="fit_params")
     if not hasattr(values, "__len__") or isinstance(values, str) or len(values) != n:
         return values
-    if isinstance(values, (pd.DataFrame, pd.Series)):
-        return values.iloc[rows].reset_index(drop=True)
-    return to_numpy(values)[rows] if is_tensor(values) else np.asarray(values)[rows]
+    return take_rows(values, rows)

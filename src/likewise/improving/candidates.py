@@ -55,16 +55,9 @@ class Candidate(ABC):
     ('skill only', 0.0)
     """
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """How tables and pages call it."""
-
-    @property
-    @abstractmethod
-    def note(self) -> str:
-        """One sentence about what it does."""
-
+    # How tables and pages call it, and one sentence about what it does.
+    name: str
+    note: str
     # Whether `fit` trains; else the model is ready and only asked.
     trained: ClassVar[bool] = True
 
@@ -84,24 +77,6 @@ class Candidate(ABC):
     def cost(self, n_people: int) -> float:
         """Return about how many CPU seconds a training takes, for the order of work and the time left."""
         return 1.0 + n_people / 5000
-
-
-@dataclass(frozen=True)
-class _Named(Candidate):
-    """A candidate that is told its name and note."""
-
-    title: str
-    about: str
-
-    @property
-    def name(self) -> str:
-        """How tables and pages call it."""
-        return self.title
-
-    @property
-    def note(self) -> str:
-        """One sentence about what it does."""
-        return self.about
 
 
 # The consensus of twins over a model, on the split data's sensitive columns and edits.
@@ -127,17 +102,9 @@ _INNER_FOLDS = 3
 class LogisticCandidate(Candidate):
     """Logistic regression of all columns, or without the sensitive ones."""
 
+    name: str
+    note: str
     blind: bool
-
-    @property
-    def name(self) -> str:
-        """How tables and pages call it."""
-        return "Logistic regression, blind" if self.blind else "Logistic regression"
-
-    @property
-    def note(self) -> str:
-        """One sentence about what it does."""
-        return Message("improve.about_logistic_blind" if self.blind else "improve.about_logistic")
 
     suffix = ".skops"
 
@@ -184,9 +151,11 @@ _MOST_TO_TUNE = 6000
 
 
 @dataclass(frozen=True)
-class BoostingCandidate(_Named):
+class BoostingCandidate(Candidate):
     """Boosted trees, as `FairBoostingClassifier` grows them."""
 
+    name: str
+    note: str
     blind: bool = True
     consensus: bool = False
     choices: Mapping[str, Any] = field(default_factory=dict)
@@ -283,9 +252,11 @@ def boosting_candidates(data: SplitData) -> tuple[Candidate, ...]:
 
 
 @dataclass(frozen=True)
-class NetworkCandidate(_Named):
+class NetworkCandidate(Candidate):
     """An estimator of `likewise.training` that is given the fair metric."""
 
+    name: str
+    note: str
     estimator: str
     seconds: float
     choices: Mapping[str, Any] = field(default_factory=dict)
@@ -330,9 +301,11 @@ _SUFFIXES = {"xgboost": ".ubj", "lightgbm": ".txt", "catboost": ".cbm", "onnx": 
 
 
 @dataclass(frozen=True, eq=False)
-class GivenModel(_Named):
+class GivenModel(Candidate):
     """A model that came ready."""
 
+    name: str
+    note: str
     model: Model
     consensus: bool
     native: Any = None
@@ -401,5 +374,8 @@ def _of_native(native: Any, wrapped: TwinConsensus, data: SplitData) -> TwinCons
 def trained_candidates(data: SplitData) -> tuple[Candidate, ...]:
     """Return the candidates that are trained, in the order of tables; networks only if torch is installed."""
     networks = network_candidates(data) if is_installed("torch") else ()
-    logistic = (LogisticCandidate(blind=False), LogisticCandidate(blind=True))
+    logistic = (
+        LogisticCandidate("Logistic regression", Message("improve.about_logistic"), blind=False),
+        LogisticCandidate("Logistic regression, blind", Message("improve.about_logistic_blind"), blind=True),
+    )
     return (*boosting_candidates(data), *logistic, *networks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -39,12 +38,6 @@ def plain_settings(value: Any) -> Any:
         return repr(value)
     kept = {name: plain_settings(item) for name, item in inner.items() if name not in _LEFT_OUT}
     return {"class": type(value).__name__, **kept}
-
-
-def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content, read in pieces."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 # What is computed: methods × seeds, a few numbers each.

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.dual.moments import Moments
-from likewise.auditing.inference.limits import GAIN_LIMITS, mean_lower_limit, mean_upper_limit
+from likewise.auditing.inference.intervals import GAIN_LIMITS, mean_lower_limit, mean_upper_limit
 from likewise.core.checks import FloatArray
-from likewise.core.exact_sum import ExactSum
+from likewise.core.exact_sum import ExactSum, Moments
 from likewise.core.intervals import Interval, Measure, mean_share_interval, proportion_interval
 from likewise.evaluation.groups import gap_intervals, gap_summaries
 from likewise.models.losses import CrossEntropy

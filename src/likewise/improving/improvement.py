@@ -16,6 +16,7 @@ from likewise.core.intervals import Measure
 from likewise.core.messages import Message
 from likewise.core.text import text_table
 from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, ROUNDING, group_gap
+from likewise.report.comparison import unbeaten
 
 # The rule by which one of several models is chosen: accurate enough, and of those the least unfair.
 
@@ -28,7 +29,8 @@ _WORDS = {
     GROUP_GAP: "improve.a_group_gap",
 }
 # Models, and figures of people never seen, that are printed.
-_SHOWN = 5
+# With the lines around them at most 20 on a terminal.
+_MODELS, _FIGURES = 4, 5
 # What the command line calls them.
 SHORT = {"changed": CHANGED, "pure": PURE_GAP, "gap": GAP, "group": GROUP_GAP}
 
@@ -328,12 +330,8 @@ class Improvement:
         unfairness : str, default="gap at ε"
             Or "pure gap", "changed decisions", "group gap".
         """
-        points = [(a[unfairness], -a[ACCURACY], a.name) for a in self.alternatives]
-        points = [point for point in points if not math.isnan(point[0])]
-        kept = [
-            p for p in points if not any(q[0] <= p[0] and q[1] <= p[1] and q[:2] != p[:2] for q in points)
-        ]
-        return tuple(name for *_, name in sorted(kept))
+        points = [(a[unfairness], a[ACCURACY], a.name) for a in self.alternatives]
+        return unbeaten([point for point in points if not math.isnan(point[0])])
 
     def sentence(self) -> str:
         """Say in a sentence what was chosen and what it changes for people never seen."""
@@ -367,15 +365,15 @@ class Improvement:
         names = {ACCURACY: "bal. accuracy", CHANGED: "changed", PURE_GAP: PURE_GAP, GAP: GAP}
         rows = [
             [("→ " if a.name == self.chosen else "  ") + a.name, *(f"{a[name]:.3f}" for name in names)]
-            for a in order[:_SHOWN]
+            for a in order[:_MODELS]
         ]
         lines = [text_table([f"{self.n_train:,} people", *names.values()], rows)]
-        if len(order) > _SHOWN:
-            lines.append(f"  and {len(order) - _SHOWN} more")
+        if len(order) > _MODELS:
+            lines.append(f"  and {len(order) - _MODELS} more")
         announced = {m.name: m for m in self.unseen.announced}
         rows = [
             [m.name, f"{m.value:.3f}", f"{announced[m.name].low:.3f} to {announced[m.name].high:.3f}"]
-            for m in self.unseen.figures[:_SHOWN]
+            for m in self.unseen.figures[:_FIGURES]
         ]
         head = [f"{self.n_test:,} people never seen", "value", "announced"]
         return "\n".join([*lines, "", text_table(head, rows), "", self.sentence()])

@@ -191,18 +191,14 @@ _FIGURES = {
 
 
 def render_improvement(
-    improvement: Improvement,
-    *,
-    title: str | None = None,
-    language: str = "en",
-    provenance: Provenance | None = None,
+    improvement: Improvement, *, language: str = "en", provenance: Provenance | None = None
 ) -> str:
     """Return an improvement's page."""
     texts = Texts(check_language(language, owner="render_improvement"))
     number = texts.number
     people = f"{number(improvement.n_train + improvement.n_test, 'whole')}"
     return render_page(
-        title or texts("improve.title"),
+        texts("improve.title"),
         [part(improvement, texts) for part in (_unseen_people, _alternatives, _charts)],
         texts=texts,
         answer=_answer(improvement, texts),

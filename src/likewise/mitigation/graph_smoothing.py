@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
+from likewise.core.checks import FloatArray, IntArray, check_integer, check_number, python_scalar
 from likewise.core.errors import FormatError, InputError, NotConvergedError
 from likewise.core.files import LARGEST_TENSORS, Fields, MapOf, atomic_path, check_form, read_file
 from likewise.core.randomness import RandomState
@@ -404,6 +404,5 @@ def _read_arrays(path: Path, expected: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
+    value = python_scalar(value)
     return value if value is None or isinstance(value, (bool, int, float)) else None

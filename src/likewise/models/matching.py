@@ -251,16 +251,22 @@ def name_classes(model: Model, values: Sequence[Any], favourable: Any = None) ->
             if all(any(value == c and type(value) is type(c) for c in classes) for value in values):
                 return model
             return model.with_classes(label_array([written.get(_written(c), c) for c in classes]))
-    elif all(isinstance(value, (int, float)) and value in range(len(values)) for value in values):
+    elif all(isinstance(value, (int, float)) and value in range(max(2, len(values))) for value in values):
         return model
     numbered = classes is None or [_written(c) for c in classes] in _TWO_CLASSES
     if numbered and favourable is not None and len(values) <= 2:
         others = [value for value in values if value != favourable]
-        return model.with_classes(label_array([*(others or [f"not {favourable}"]), favourable]))
+        if isinstance(favourable, str):
+            others = others or [f"not {favourable}"]
+        if others:
+            return model.with_classes(label_array([*others, favourable]))
     shown = ", ".join(repr(value) for value in values[:6])
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."
-    if numbered:
+    if numbered and favourable is not None:
+        few = "Pass people of both labels, or no labels."
+        remedy = few if len(values) < 2 else "Number them as the model does, from 0."
+    elif numbered:
         remedy = f"Say which value is class 1 ({option('favourable')})."
     raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
 

@@ -27,12 +27,7 @@ if TYPE_CHECKING:
         write_evidence as write_evidence,
     )
     from likewise.report.html import render_html as render_html
-    from likewise.report.person import (
-        person_document as person_document,
-        print_person as print_person,
-        print_recourse as print_recourse,
-        recourse_document as recourse_document,
-    )
+    from likewise.report.person import person_document as person_document
     from likewise.report.plots import (
         plot_box as plot_box,
         plot_curve as plot_curve,
@@ -40,12 +35,16 @@ if TYPE_CHECKING:
         plot_unfair_map as plot_unfair_map,
     )
     from likewise.report.provenance import Provenance as Provenance
-    from likewise.report.score_report import print_scores as print_scores, score_document as score_document
+    from likewise.report.recourse import recourse_document as recourse_document
+    from likewise.report.score_report import score_document as score_document
     from likewise.report.terminal import print_audit as print_audit, print_comparison as print_comparison
-    from likewise.report.verification import (
-        print_verification as print_verification,
-        verification_document as verification_document,
+    from likewise.report.verification import verification_document as verification_document
+    from likewise.report.writing import (
+        document_of as document_of,
+        print_document as print_document,
+        write as write,
+        write_html as write_html,
+        write_json as write_json,
     )
-    from likewise.report.writing import write as write, write_html as write_html, write_json as write_json
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

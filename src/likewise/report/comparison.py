@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, cast
@@ -13,15 +13,21 @@ from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.files import SCHEMA_VERSION
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Measure
-from likewise.core.messages import Message, collect_messages
+from likewise.core.messages import Message, Texts, collect_messages
 from likewise.core.text import interval_ends, short_number
 from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document, diagnosis_document
-from likewise.report.first_words import first_words
+from likewise.report.first_words import MAX_LISTED, first_words
 from likewise.report.provenance import Provenance
-from likewise.report.unfair_map_values import MAX_PEOPLE
+from likewise.report.templates import known_words
 
 ACCURACY = "balanced accuracy"
+
+
+def unbeaten(points: Sequence[tuple[float, float, str]]) -> tuple[str, ...]:
+    """Return the names of those that none beats in both unfairness (first) and accuracy, the fairest first."""
+    kept = [p for p in points if not any(q[0] <= p[0] and q[1] >= p[1] and q[:2] != p[:2] for q in points)]
+    return tuple(name for *_, name in sorted(kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,13 +191,7 @@ class Comparison:
             for entry in self.entries
             if ACCURACY in entry.measures()
         ]
-        beaten = {
-            name
-            for gap, accuracy, name in points
-            for other, best, _ in points
-            if other <= gap and best >= accuracy and (other, best) != (gap, accuracy)
-        }
-        return tuple(name for *_, name in sorted(points) if name not in beaten)
+        return unbeaten(points)
 
     def sentence(self) -> str:
         """Say in one sentence how the fairest model compares with the first."""
@@ -242,7 +242,7 @@ def comparison_document(
     comparison: Comparison,
     *,
     diagnoses: Sequence[Any] = (),
-    max_people: int = MAX_PEOPLE,
+    max_people: int = MAX_LISTED,
     labels: Mapping[Any, str] | None = None,
     provenance: Provenance | None = None,
 ) -> dict[str, Any]:
@@ -339,3 +339,83 @@ def _shown(measure: Measure | None) -> str:
     if measure is None:
         return "not measured"
     return f"{short_number(measure.value)} ({interval_ends(measure.low, measure.high)})"
+
+
+# What the page of a comparison shows side by side.
+
+
+def without_groups(evaluation: Mapping[str, Any] | None) -> bool:
+    """Whether groups were to be compared, and fewer than two of them could be."""
+    return evaluation is not None and any(_gap_of(gaps) is None for gaps in evaluation["gaps"])
+
+
+def _gap_of(gaps: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The largest gap between groups; None if in no class two groups have people to compare."""
+    known = [
+        sum(group["rates"][k] is not None for group in gaps["groups"]) for k in range(len(gaps["classes"]))
+    ]
+    return gaps["max"] if max(known, default=0) >= 2 else None
+
+
+def compared_measures(texts: Texts, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the measures of a comparison's document as columns, the best value of each marked."""
+    found: dict[str, list[Any]] = {}
+    audits = [entry["audit"] for entry in document["entries"]]
+    for i, audit in enumerate(audits):
+        for name, form, small, measure in _measures(texts, audit):
+            column = found.setdefault(name, [form, small, [None] * len(audits)])
+            column[2][i] = measure
+    return [
+        {"name": name, "cells": _with_best(texts, cells, form, small=small)}
+        for name, (form, small, cells) in found.items()
+    ]
+
+
+def _measures(
+    texts: Texts, audit: Mapping[str, Any]
+) -> Iterable[tuple[str, str, bool, Mapping[str, Any] | None]]:
+    """What is compared of one model: name, form, whether small is better, value with interval."""
+    summary, evaluation = audit["summary"], audit["evaluation"]
+    changed = summary["changed"]
+    if changed is not None:
+        yield texts("page.compared.changed"), "percent", True, changed | {"value": changed["share"]}
+    rows = [row for row in summary["effects"] or () if row["single"] and row.get("lose") is not None]
+    for name in ("lose", "gain") if rows else ():
+        most = max(row[name] for row in rows)
+        yield texts(f"page.compared.{name}"), "whole", True, {"value": most, "low": None, "high": None}
+    for measure in evaluation["measures"] if evaluation else ():
+        if not measure["name"].startswith("Gap"):
+            yield known_words(texts, measure["name"], "measure") or measure["name"], "number", False, measure
+    gaps = [] if not evaluation else [_gap_of(one) for one in evaluation["gaps"]]
+    if gaps:
+        known = [one for one in gaps if one is not None]
+        yield (
+            texts("page.compared.group_gap"),
+            "number",
+            True,
+            max(known, key=lambda one: one["value"], default=None),
+        )
+    if audit["asked"]["metric"]:
+        yield (
+            texts("page.compared.gap_at", eps=audit["numbers"]["eps"]),
+            "number",
+            True,
+            audit["numbers"]["gap"],
+        )
+
+
+def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) -> list[dict[str, Any] | None]:
+    values = [cell["value"] for cell in cells if cell is not None and cell["value"] is not None]
+    best, worst = (f(values, default=None) for f in ((min, max) if small else (max, min)))
+    found: list[dict[str, Any] | None] = []
+    for cell in cells:
+        if cell is None or cell["value"] is None:
+            found.append(None)
+            continue
+        ends = "" if cell["low"] is None else texts.number(cell["low"], form)
+        ends += (
+            "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
+        )
+        best_of = cell["value"] == best and best != worst
+        found.append({"words": texts.number(cell["value"], form), "ends": ends, "best": best_of})
+    return found

@@ -14,13 +14,13 @@ from likewise.auditing.inference.verdict import gap_words
 from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.auditing.results.files import KIND, SCHEMA_VERSION, result_values
 from likewise.core.checks import check_number
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import bad_parameter
 from likewise.core.files import sealed
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.core.text import interval_ends, join_words, short_number
-from likewise.report.first_words import changed_document, findings_document, summary_document
+from likewise.report.first_words import MAX_LISTED, changed_document, findings_document, summary_document
 from likewise.report.page import asset
 from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from likewise.counterfactuals.study import TwinStudy
     from likewise.evaluation.groups import GroupGaps
     from likewise.evaluation.summary import Evaluation
-    from likewise.report.comparison import Comparison
 
 KINDS = ("audit", "comparison")
 
@@ -171,7 +170,7 @@ def audit_document(
     name: str | None = None,
     evaluation: Evaluation | None = None,
     diagnoses: Sequence[Any] = (),
-    max_people: int = MAX_PEOPLE,
+    max_people: int = MAX_LISTED,
     labels: Mapping[Any, str] | None = None,
     provenance: Provenance | None = None,
     twins: Sequence[TwinStudy] = (),
@@ -188,8 +187,8 @@ def audit_document(
         Accuracy, correspondence studies and group gaps of the same model.
     diagnoses : sequence of Diagnosis, optional
         What `diagnose` found about the fair metric.
-    max_people : int, default=200
-        How many of the people with the most added loss to list for each of the two maps.
+    max_people : int, default=500
+        How many of the people whose decision would change to list; of those with the most added loss at most 200.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
     provenance : Provenance, optional
@@ -254,7 +253,7 @@ def audit_document(
         "certificate": None if worst is None else _certificate(worst),
         "assumptions": list(result.assumptions),
         "maps": [
-            map_document(found, id=id, eps=eps, max_people=max_people, labels=labels)
+            map_document(found, id=id, eps=eps, max_people=min(max_people, MAX_PEOPLE), labels=labels)
             for id, eps, found in maps
         ],
         "curve": None if worst is None else _curve(worst.curve, worst.eps, worst.delta),
@@ -273,23 +272,6 @@ def audit_document(
         document["twins"] = [twins_document(study) for study in twins]
     document["said"] = collect_messages(document)
     return sealed(document | {"result": result_values(result)}) if complete else document
-
-
-def document_of(result: AuditResult | Comparison, **parts: Any) -> dict[str, Any]:
-    """Return the document of an audit or of a comparison; `parts` as in `audit_document` and `comparison_document`."""
-    from likewise.report.comparison import Comparison, comparison_document
-
-    if isinstance(result, AuditResult):
-        return audit_document(result, **parts)
-    if not isinstance(result, Comparison):
-        raise bad_parameter(
-            "report", "result", allowed="an AuditResult or a Comparison", got=f"a {type(result).__name__}"
-        )
-    if parts.pop("evaluation", None) is not None:
-        raise InputError(
-            "report: 'evaluation' goes with one audit. A Comparison has one in each of its entries."
-        )
-    return comparison_document(result, **{name: part for name, part in parts.items() if name != "twins"})
 
 
 def json_schema(kind: str = "audit") -> dict[str, Any]:

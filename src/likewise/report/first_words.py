@@ -15,12 +15,13 @@ from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.effects import ChangedPerson
 from likewise.core.messages import Message
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
+from likewise.core.text import value_words
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3
 _LONGEST = 40
 # Effects and people that a document lists, those that matter most first.
-MAX_EFFECTS, MAX_LISTED = 200, 200
+MAX_EFFECTS, MAX_LISTED = 200, 500
 
 
 def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
         "effects": _effects(result),
         "outcomes": _outcomes(result),
         "group_rates": _records(result.group_rates),
-        "people": [_person(result, one, names) for one in _of_both_kinds(result)],
+        "people": [_person(result, one, names) for one in listed[:MAX_LISTED]],
         "listed": len(listed),
         "directions": _directions(result),
         "example": None if example is None else example_words(result, example, names),
@@ -67,11 +68,21 @@ def scope_document(result: AuditResult, labels: Mapping[Any, str] | None = None)
     scope = result.scope
     return plain_fields(scope) | {
         "favourable": named(result.favourable, labels or {}),
+        "favourable_name": favourable_name(result, labels or {}),
         "guessed": result.guessed,
         "words": scope.words(),
         "counted_words": Message(f"counted.how_{scope.counted}"),
         "favourable_words": favourable_words(result, labels or {}),
     }
+
+
+def favourable_name(result: AuditResult, labels: Mapping[Any, str]) -> str | None:
+    """Name the favourable decision; a number says little without the column that it is a value of."""
+    if result.favourable is None:
+        return None
+    value, target = named(result.favourable, labels), result.settings.get("target")
+    number = isinstance(value, (bool, int, float)) or str(value).isdigit()
+    return f"{target} = {value_words(value)}" if number and target else value_words(value)
 
 
 def favourable_words(result: AuditResult, labels: Mapping[Any, str]) -> Message:
@@ -84,7 +95,7 @@ def favourable_words(result: AuditResult, labels: Mapping[Any, str]) -> Message:
         seen = {str(named(g.decision, labels)): None for g in (() if only is None else only.groups)}
         return Message("scope.unknown", classes=list(seen))
     key = "scope.guessed" if result.guessed else "scope.favourable"
-    return Message(key, favourable=str(named(result.favourable, labels)))
+    return Message(key, favourable=favourable_name(result, labels))
 
 
 def changed_document(result: AuditResult) -> dict[str, Any] | None:
@@ -151,19 +162,6 @@ def _person(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) 
     }
 
 
-def _of_both_kinds(result: AuditResult) -> list[ChangedPerson]:
-    """The first people of the list: as many of each direction as there is room for."""
-    listed, kinds = result.listed, [result.direction(one) for one in result.listed]
-    example, room = example_person(result), MAX_LISTED
-    kept = set() if example is None else {example.person}
-    for left, kind in enumerate(sorted(set(kinds), key=kinds.count)):
-        taken = min(kinds.count(kind), room // (len(set(kinds)) - left))
-        mine = [one.person for one, its in zip(listed, kinds, strict=True) if its == kind]
-        kept |= set(sorted(mine, key=lambda person: person not in kept)[:taken])
-        room -= taken
-    return [one for one in listed if one.person in kept]
-
-
 def _directions(result: AuditResult) -> dict[str, int | None] | None:
     """How many people would lose and gain the favourable decision; None if it is not known, or numbers are predicted.
 
@@ -177,11 +175,11 @@ def _directions(result: AuditResult) -> dict[str, int | None] | None:
     rest = changed.count - lose
     decisions = {group.decision for group in only.groups} | {one.twin_decision for one in result.listed}
     if len(decisions) <= 2:
-        return {"lose": lose, "gain": rest, "other": 0}
+        return {"gain": rest, "lose": lose, "other": 0}
     kinds = [result.direction(one) for one in result.listed]
     if len(kinds) - kinds.count("lose") < rest:
-        return {"lose": lose, "gain": None, "other": None}
-    return {"lose": lose, "gain": kinds.count("gain"), "other": kinds.count("other")}
+        return {"gain": None, "lose": lose, "other": None}
+    return {"gain": kinds.count("gain"), "lose": lose, "other": kinds.count("other")}
 
 
 def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from likewise.core.errors import bad_parameter
 from likewise.core.messages import Texts, check_language
+from likewise.core.text import join_words, option, value_words
+from likewise.report.comparison import compared_measures, without_groups
 from likewise.report.document import KINDS
 from likewise.report.page import Answer, Tone, asset, render_page, section
-from likewise.report.person import render_person, render_recourse
+from likewise.report.person import render_person
+from likewise.report.recourse import render_recourse
 from likewise.report.score_report import render_scores
-from likewise.report.templates import by_attribute, cell_words, known_words, templates
+from likewise.report.templates import by_attribute, cell_words, templates
 from likewise.report.unfair_map_values import MAX_COLUMNS
 from likewise.report.verification import render_verification
 
+# Documents that have a page of their own; audits and comparisons are written below.
+_RENDERED: dict[str, Callable[..., str]] = {
+    "scores": render_scores,
+    "verification": render_verification,
+    "person": render_person,
+    "recourse": render_recourse,
+}
 _SCRIPTS = ("texts.js", "elements.js", "page.js")
 # Besides, if a reader may edit people and see what the models decide.
 _EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "rows.js", "explore.js")
@@ -63,16 +73,10 @@ def render_html(
     """
     texts = Texts(check_language(language, owner="render_html"))
     kind = document["kind"].rpartition(".")[2]
-    if kind == "scores":
-        return render_scores(document, title=title, texts=texts)
-    if kind == "verification":
-        return render_verification(document, title=title, texts=texts)
-    if kind == "person":
-        return render_person(document, title=title, texts=texts)
-    if kind == "recourse":
-        return render_recourse(document, title=title, texts=texts)
+    if kind in _RENDERED:
+        return _RENDERED[kind](document, title=title, texts=texts)
     if kind not in KINDS:
-        allowed = "of kind audit, comparison, scores, verification, person or recourse"
+        allowed = f"of kind {join_words([*KINDS, *_RENDERED], 'or')}"
         raise bad_parameter("render_html", "document", allowed=allowed, got=document["kind"])
     # The rows of everybody audited are for AuditResult.load; the page lists a few people.
     document = {name: part for name, part in document.items() if name != "result"}
@@ -88,8 +92,15 @@ def render_html(
         scripts=[asset(name) for name in (*_SCRIPTS, *(_EXPLORE_SCRIPTS if shown else ()))],
         data={**data, "texts": texts.for_scripts("script", *shown)},
         asks_server=explore is not None and explore.get("endpoint") is not None,
+        personal=explore is not None or _lists_people(document),
         **page,
     )
+
+
+def _lists_people(document: Mapping[str, Any]) -> bool:
+    """Whether rows of people are in a document."""
+    audits = [entry["audit"] for entry in document.get("entries", ())] or [document]
+    return any(one["summary"]["people"] or one["maps"] for one in audits)
 
 
 _TONES: dict[str, Tone] = {"depends": "bad", "independent": "good", "unanswered": "open"}
@@ -105,8 +116,18 @@ _SHARES = ("rate", "error_rate", "false_negative_rate", "false_positive_rate")
 class _AuditParts:
     """The parts of one audit's page, in one language."""
 
-    def __init__(self, document: Mapping[str, Any], texts: Texts, *, id: str = "", model: int = 0) -> None:
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        texts: Texts,
+        explore: Mapping[str, Any] | None = None,
+        *,
+        id: str = "",
+        model: int = 0,
+    ) -> None:
         self.document, self.texts, self.id, self.model = document, texts, id, model
+        # A reader of a page of a server has no command line.
+        self.served = explore is not None and explore.get("endpoint") is not None
         self.summary, self.known = document["summary"], document["said"]
         given = {"known": self.known}
         self.macros = templates(texts.language).get_template("page.html.j2").make_module(given)
@@ -114,7 +135,8 @@ class _AuditParts:
         self.numbers = self.summary["shift"] is not None
         self.answered = self.summary["badge"]["kind"] != "unanswered"
         self.columns = list(self.summary["attributes"])
-        self.favourable = None if scope["favourable"] is None else texts.number(scope["favourable"], "")
+        self.favourable = None if scope["favourable"] is None else texts.number(scope["favourable_name"], "")
+        self.unread = self.summary["badge"]["kind"] == "not_read"
 
     def said(self, sentence: str) -> str:
         return self.texts.said(sentence, self.known)
@@ -130,8 +152,11 @@ class _AuditParts:
     def answer(self) -> Answer:
         summary = self.summary
         limit = [] if summary["limit"] is None else [self.said(summary["limit"]["sentence"])]
+        if not limit and summary["changed"] is not None and self.answered:
+            said = self.texts("limit.none")
+            limit = [said if self.served else f"{said} {self.texts('limit.how', how=option('a limit'))}"]
         # The badge says already that the model does not read a column.
-        told = "unread" if summary["badge"]["kind"] == "not_read" else None
+        told = "unread" if self.unread else None
         found = [one["sentence"] for one in self.document["findings"] if one["kind"] != told]
         warnings = [
             one for one in (*found, *self.document["computed"]["reasons"]) if one != summary["sentence"]
@@ -167,22 +192,16 @@ class _AuditParts:
         """Name the recorded value of each attribute that is at a disadvantage, and the cases for and against it."""
         found, mostly, listed = [], "", [] if self.numbers else by_attribute(self._directed())
         for attribute, rows in listed:
-            balance: dict[Any, int] = {}
-            for row in rows:
-                # Who would lose by another entry has the better one.
-                net = row["lose"] - row["gain"]
-                balance[row["recorded"]] = balance.get(row["recorded"], 0) - net
-                balance[row["instead"]] = balance.get(row["instead"], 0) + net
-            value = max(balance, key=lambda one: balance[one])
-            if balance[value] <= 0 or str(row["instead"]).startswith("any "):
+            value = _disadvantaged(rows)
+            if value is None:
                 continue
             own, other = ([row for row in rows if row[side] == value] for side in ("recorded", "instead"))
             to = sum(row["gain"] for row in own) + sum(row["lose"] for row in other)
             against = sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
             mostly = "_mostly" if against else mostly
-            said = {"attribute": attribute, "value": str(value), "to": to, "against": against}
+            said = {"attribute": attribute, "value": value_words(value), "to": to, "against": against}
             found.append(
-                self.texts("page.effects.value", **said) if against or len(listed) > 1 else str(value)
+                self.texts("page.effects.value", **said) if against or len(listed) > 1 else value_words(value)
             )
         return [self.texts(f"page.effects.disadvantage{mostly}", listed=found)] if found else []
 
@@ -194,11 +213,18 @@ class _AuditParts:
         return [row for row in rows if row["lose"] is not None]
 
     def _effects(self) -> dict[str, Any] | None:
-        rows = self._directed()
+        rows = [] if self.unread else self._directed()
         if not rows:
             return None
         moved = [row for row in rows if row["lose"] + row["gain"]]
-        first, everything = (moved or rows)[:_DRAWN], self.summary["effects"]
+        everything, first = self.summary["effects"], []
+        for _, listed in by_attribute((moved or rows)[:_DRAWN]):
+            value = None if self.numbers else _disadvantaged(listed)
+            # Those at a disadvantage first, as in the sentence.
+            listed.sort(key=lambda row: 0 if self.numbers else row["lose"] - row["gain"])
+            first += [
+                row | {"against": row["recorded"] == value and row["gain"] > row["lose"]} for row in listed
+            ]
         return {"first": first, "all": everything if moved and len(everything) > len(first) else []}
 
     def _card(self) -> dict[str, Any] | None:
@@ -210,7 +236,7 @@ class _AuditParts:
         rest = [name for name in one["cells"] if name not in one["change"]]
         rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
         said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
-        change = [cell_words(self.texts, value) for value in one["change"].values()]
+        change = [f"{name} {cell_words(self.texts, value)}" for name, value in one["change"].items()]
         key = "page.card.sentence_number" if self.numbers else "page.card.sentence"
         return {
             "where": self.said(one["where"]) if one["row"] is not None else self._row(one),
@@ -234,18 +260,20 @@ class _AuditParts:
         found = [
             one
             for one in self.summary["outcomes"] or ()
-            if one["share"] is not None or one["mean"] is not None
+            if not self.unread and (one["share"] is not None or one["mean"] is not None)
         ]
         name = "mean" if self.numbers else "share"
         found = sorted(found, key=lambda one: -one[name])
         kept = found if len(found) <= _OUTCOMES else [*found[: _OUTCOMES // 2], *found[-_OUTCOMES // 2 :]]
-        return [one | {"name": ", ".join(str(value) for value in one["values"].values())} for one in kept]
+        return [one | {"name": ", ".join(map(value_words, one["values"].values()))} for one in kept]
 
     def _rates(self) -> list[dict[str, Any]]:
         texts, tables = self.texts, []
         for attribute, rows in by_attribute(self.summary["group_rates"] or ()):
             names = [name for name in _RATES if any(row.get(name) is not None for row in rows)]
-            names = [name for name in names if name != "changed" or self.summary["changed"] is not None]
+            names = [
+                name for name in names if name != "changed" or (self.summary["changed"] or {}).get("count")
+            ]
             tables.append(
                 {
                     "attribute": attribute,
@@ -280,22 +308,34 @@ class _AuditParts:
         first = [name for name in names if any(name in row["change"] for row in rows)]
         columns = [*first, *(name for name in names if name not in first)][:MAX_COLUMNS]
         left_out = len(names) - len(columns)
-        changed = self.summary["changed"]
-        total = len(rows) if changed is None else changed["count"]
-        counted = self.said(self.summary["scope"]["counted_words"])
-        said: dict[str, Any] = {"listed": len(rows), "total": max(total, len(rows)), "counted": counted}
-        kinds = self.summary["directions"]
-        if kinds is not None:
-            said["kinds"] = [
+        changed, kinds = self.summary["changed"], self.summary["directions"]
+        total = max(len(rows) if changed is None else changed["count"], len(rows))
+        said: dict[str, Any] = {"listed": len(rows), "total": total}
+        lede = texts(f"page.people.lede{side or '_plain'}", **said)
+        if rows and kinds is not None and kinds["gain"] is not None:
+            counts = [
                 texts(f"page.people.count_{kind}", n=n, favourable=self.favourable)
                 for kind, n in kinds.items()
-                if n or (n is not None and kind != "other")
+                if n
             ]
-            if kinds["gain"] is None:
-                said["kinds"].append(texts("page.people.count_rest", n=total - kinds["lose"]))
-        lede = texts(f"page.people.lede{side or ('' if kinds else '_plain')}", **said)
+            listed = counts[0]
+            for one in counts[1:]:
+                listed = texts("page.people.then", one=listed, two=one)
+            lede = texts("page.people.lede", kinds=listed, total=total)
         if len(self.columns) > 1 and not side:
             lede += " " + texts("page.people.fewest")
+        if len(rows) < total:
+            lede += " " + texts("page.people.part", listed=len(rows))
+            known = self.summary["listed"]
+            everybody = (
+                texts("page.people.everybody") if known == total else texts("page.people.kept", n=known)
+            )
+            lede += (
+                ""
+                if self.served
+                else " " + texts("page.people.file", all=everybody, how=option("all people"))
+            )
+        lede += " " + self.said(self.summary["scope"]["counted_words"])
         return {
             "title": texts(f"page.people.title{side}"),
             "rows": [
@@ -331,12 +371,12 @@ class _AuditParts:
                 steps.append(texts("page.next.favourable"))
             gain = (self.summary["directions"] or {}).get("gain")
             review = (
-                texts("page.next.review", n=gain, columns=columns)
+                texts("page.next.review", n=gain, columns=columns, favourable=self.favourable)
                 if gain
                 else texts("page.next.review_listed")
             )
-            decide = texts("page.next.decide", columns=columns)
-            return [*steps, f"{review} {decide}", texts("page.next.mend")]
+            mend = "page.next.mend_number" if self.summary["changed"] is None else "page.next.mend"
+            return [*steps, review, texts("page.next.decide", columns=columns), texts(mend)]
         proxies = texts("page.next.proxies", columns=columns)
         if any(row.get("rate") is not None for row in self.summary["group_rates"] or ()):
             proxies += " " + texts("page.next.rates")
@@ -347,11 +387,13 @@ class _AuditParts:
         texts, scope = self.texts, self.summary["scope"]
         key = "page.scope.sampled" if scope["sampled"] else "page.scope.rows"
         found = [(texts("page.scope.people"), texts(key, people=scope["people"], supplied=scope["supplied"]))]
+        files, kind = self.document["provenance"], self.document["computed"]["settings"].get("model_type")
+        if kind and not (files and files["models"]):
+            found.insert(0, (texts("page.scope.model"), kind))
         if not self.numbers:
-            named = texts("page.scope.unknown") if self.favourable is None else self.favourable
-            if scope["guessed"] and self.favourable is not None:
-                named = texts("page.scope.guessed", favourable=self.favourable)
-            found.append((texts("page.scope.favourable"), named))
+            key = "page.scope.guessed" if scope["guessed"] else "page.scope.declared"
+            key = "page.scope.unknown" if self.favourable is None else key
+            found.append((texts("page.scope.favourable"), texts(key, favourable=self.favourable)))
         if self.columns:
             found.append((texts("page.scope.sensitive"), texts.number(self.columns, "list")))
         return found
@@ -397,10 +439,24 @@ class _AuditParts:
         ]
 
 
+def _disadvantaged(rows: Iterable[Mapping[str, Any]]) -> Any:
+    """The recorded value of one attribute that most decisions are against, if there is one."""
+    balance: dict[Any, int] = {}
+    for row in rows:
+        if str(row["instead"]).startswith("any "):
+            return None
+        # Who would lose by another entry has the better one.
+        net = row["lose"] - row["gain"]
+        balance[row["recorded"]] = balance.get(row["recorded"], 0) - net
+        balance[row["instead"]] = balance.get(row["instead"], 0) + net
+    value = max(balance, key=lambda one: balance[one], default=None)
+    return value if value is not None and balance[value] > 0 else None
+
+
 def _audit_page(
     document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    parts = _AuditParts(document, texts)
+    parts = _AuditParts(document, texts, explore)
     return {
         "answer": parts.answer(),
         "scope": parts.scope(),
@@ -413,7 +469,7 @@ def _comparison_page(
     document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     entries = [
-        _AuditParts(entry["audit"], texts, id=f"m{i}-", model=i)
+        _AuditParts(entry["audit"], texts, explore, id=f"m{i}-", model=i)
         for i, entry in enumerate(document["entries"])
     ]
     names = [entry["name"] for entry in document["entries"]]
@@ -437,7 +493,7 @@ def _comparison_page(
     warnings += [
         texts("page.compared.left_out", name=name, measure=texts("page.compared.group_gap"))
         for name, one in zip(names, entries, strict=True)
-        if _without_groups(one.document["evaluation"])
+        if without_groups(one.document["evaluation"])
     ]
     answer = Answer(
         texts("page.compared.badge", n=len(entries)),
@@ -461,80 +517,3 @@ def _comparison_page(
     if document["diagnoses"]:
         annex.append(str(macros.metric(document["diagnoses"], "", 3)))
     return {"answer": answer, "scope": entries[0].scope(), "sections": sections, "annex": annex}
-
-
-def _without_groups(evaluation: Mapping[str, Any] | None) -> bool:
-    """Whether groups were to be compared, and fewer than two of them could be."""
-    return evaluation is not None and any(_gap_of(gaps) is None for gaps in evaluation["gaps"])
-
-
-def _gap_of(gaps: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The largest gap between groups; None if in no class two groups have people to compare."""
-    known = [
-        sum(group["rates"][k] is not None for group in gaps["groups"]) for k in range(len(gaps["classes"]))
-    ]
-    return gaps["max"] if max(known, default=0) >= 2 else None
-
-
-def compared_measures(texts: Texts, document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the measures of a comparison's document as columns, the best value of each marked."""
-    found: dict[str, list[Any]] = {}
-    audits = [entry["audit"] for entry in document["entries"]]
-    for i, audit in enumerate(audits):
-        for name, form, small, measure in _measures(texts, audit):
-            column = found.setdefault(name, [form, small, [None] * len(audits)])
-            column[2][i] = measure
-    return [
-        {"name": name, "cells": _with_best(texts, cells, form, small=small)}
-        for name, (form, small, cells) in found.items()
-    ]
-
-
-def _measures(
-    texts: Texts, audit: Mapping[str, Any]
-) -> Iterable[tuple[str, str, bool, Mapping[str, Any] | None]]:
-    """What is compared of one model: name, form, whether small is better, value with interval."""
-    summary, evaluation = audit["summary"], audit["evaluation"]
-    changed = summary["changed"]
-    if changed is not None:
-        yield texts("page.compared.changed"), "percent", True, changed | {"value": changed["share"]}
-    rows = [row for row in summary["effects"] or () if row["single"] and row.get("lose") is not None]
-    for name in ("lose", "gain") if rows else ():
-        most = max(row[name] for row in rows)
-        yield texts(f"page.compared.{name}"), "whole", True, {"value": most, "low": None, "high": None}
-    for measure in evaluation["measures"] if evaluation else ():
-        if not measure["name"].startswith("Gap"):
-            yield known_words(texts, measure["name"], "measure") or measure["name"], "number", False, measure
-    gaps = [] if not evaluation else [_gap_of(one) for one in evaluation["gaps"]]
-    if gaps:
-        known = [one for one in gaps if one is not None]
-        yield (
-            texts("page.compared.group_gap"),
-            "number",
-            True,
-            max(known, key=lambda one: one["value"], default=None),
-        )
-    if audit["asked"]["metric"]:
-        yield (
-            texts("page.compared.gap_at", eps=audit["numbers"]["eps"]),
-            "number",
-            True,
-            audit["numbers"]["gap"],
-        )
-
-
-def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) -> list[dict[str, Any] | None]:
-    values = [cell["value"] for cell in cells if cell is not None and cell["value"] is not None]
-    best, worst = (f(values, default=None) for f in ((min, max) if small else (max, min)))
-    found: list[dict[str, Any] | None] = []
-    for cell in cells:
-        if cell is None or cell["value"] is None:
-            found.append(None)
-            continue
-        ends = "" if cell["low"] is None else texts.number(cell["low"], form)
-        ends += (
-            "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
-        )
-        best_of = cell["value"] == best and best != worst
-        found.append({"words": texts.number(cell["value"], form), "ends": ends, "best": best_of})
-    return found

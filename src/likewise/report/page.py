@@ -82,13 +82,14 @@ def render_page(
     data: Mapping[str, Any] | None = None,
     asks_server: bool = False,
     sheet: bool = False,
+    personal: bool = False,
 ) -> str:
     """Return a page; sections and annex are HTML, everything else is escaped here.
 
     `scope` says of what the page is: names and values, before the date, the files and the command of the provenance.
     `scripts` are JavaScript sources, each run in a scope of its own, and `data` the JSON that they read by its
     element's id. A page without scripts allows none. A page with an answer has an annex and lines to sign; a `sheet` is
-    printed on one sheet of paper, without the annex.
+    printed on one sheet of paper, without the annex. A `personal` page says that people are listed in it.
     """
     script = "".join(f"(() => {{\n{source}}})();\n" for source in scripts)
     parts = [] if answer is None else [answer.html(texts)]
@@ -109,6 +110,7 @@ def render_page(
         f'<button type="button" class="button needs-js" id="save-data">{escape(texts("page.save"))}</button>'
     )
     line = "\n"
+    foot = texts("page.written", version=__version__) + (f" {texts('page.personal')}" if personal else "")
     page = f"""<!doctype html>
 <html lang="{texts.language}"{' class="no-js"' if script else ""}>
 <head>
@@ -133,7 +135,7 @@ def render_page(
 {line.join(parts)}
 </main>
 <footer class="wrap foot">
-<span>{escape(texts("page.written", version=__version__))}</span>
+<span>{escape(foot)}</span>
 {save if data and answer is not None else ""}
 </footer>
 {read}{f"<script>{script}</script>{line}" if script else ""}</body>
@@ -171,6 +173,28 @@ def results_table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><table class="grid"><thead>'
         f"<tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def cells_table(
+    name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> str:
+    """Return a table whose rows become cards on a narrow screen; the first cell of a row is its name, all are escaped."""
+
+    def kind(k: int) -> str:
+        return ' class="right"' if k in right else ""
+
+    top = "".join(f'<th scope="col"{kind(k)}>{escape(head)}</th>' for k, head in enumerate(heads))
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(
+            f'<td{kind(k)} data-label="{escape(heads[k])}">{escape(cell)}</td>'
+            for k, cell in enumerate(row[1:], 1)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    table = f'<table class="grid stack"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{table}</div>'
 
 
 def _links(links: Sequence[tuple[str, str]]) -> str:

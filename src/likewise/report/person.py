@@ -1,4 +1,4 @@
-"""One person's decision as a letter, and the burden of everybody refused: plain documents, pages and the terminal."""
+"""One person's decision as a letter: the plain document, the page and the terminal."""
 
 from __future__ import annotations
 
@@ -7,28 +7,20 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.text import Text
-
-from likewise.core.intervals import Measure
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_cell, rounded
-from likewise.core.streams import open_console
 from likewise.report.first_words import findings_document
-from likewise.report.page import Answer, Tone, render_page, section
+from likewise.report.page import Answer, cells_table, render_page, section
 from likewise.report.templates import cell_words
 
 if TYPE_CHECKING:
-    from likewise.explaining.burden import Recourse
-    from likewise.explaining.person import Counterpart, Explanation, Reason, Suggestion
+    from likewise.explaining.person import Counterpart, Explanation, Suggestion
+    from likewise.explaining.reasons import Reason
     from likewise.report.provenance import Provenance
 
 _WIDTH = 80
-# People of a table that are listed on the page and in the terminal.
-_LISTED, _PRINTED = 50, 5
 
 
 def person_document(
@@ -85,7 +77,7 @@ def person_document(
     }
 
 
-def _number(value: float | None) -> float | None:
+def finite_number(value: float | None) -> float | None:
     """A cost; None if it is infinite or not known."""
     return None if value is None or not math.isfinite(value) else rounded(value)
 
@@ -93,8 +85,13 @@ def _number(value: float | None) -> float | None:
 def _suggestion(one: Suggestion | None) -> dict[str, Any] | None:
     if one is None:
         return None
-    changes = [asdict(change) | {"cost": _number(change.cost)} for change in one.changes]
-    return {"status": one.status, "cost": _number(one.cost), "lower": _number(one.lower), "changes": changes}
+    changes = [asdict(change) | {"cost": finite_number(change.cost)} for change in one.changes]
+    return {
+        "status": one.status,
+        "cost": finite_number(one.cost),
+        "lower": finite_number(one.lower),
+        "changes": changes,
+    }
 
 
 def _reason(one: Reason) -> dict[str, Any]:
@@ -108,33 +105,13 @@ def _counterpart(one: Counterpart) -> dict[str, Any]:
         "decision": plain_cell(one.decision),
         "favourable": one.favourable,
         "least": _suggestion(one.least),
-        "difference": _number(one.difference),
+        "difference": finite_number(one.difference),
         "endless": one.difference is not None and math.isinf(one.difference),
         "known": one.difference is not None,
         "exact": one.exact,
         "reasons": [_reason(part) for part in one.reasons],
         "same_reasons": one.same_reasons,
     }
-
-
-def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """A table whose rows become cards on a narrow screen; the first cell of a row is its name, all are escaped."""
-
-    def kind(k: int) -> str:
-        return ' class="right"' if k in right else ""
-
-    top = "".join(f'<th scope="col"{kind(k)}>{escape(head)}</th>' for k, head in enumerate(heads))
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(
-            f'<td{kind(k)} data-label="{escape(heads[k])}">{escape(cell)}</td>'
-            for k, cell in enumerate(row[1:], 1)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    table = f'<table class="grid stack"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{table}</div>'
 
 
 # Words of one person.
@@ -209,7 +186,7 @@ def _twins_sentence(document: Mapping[str, Any], texts: Texts) -> str:
     return texts(f"person.twins_sentence.{key}", values=_values(most["values"], texts), share=share, **words)
 
 
-def _cost(value: float | None, texts: Texts) -> str:
+def cost_words(value: float | None, texts: Texts) -> str:
     return "∞" if value is None else texts.number(value, "number")
 
 
@@ -223,7 +200,7 @@ def _reasons_words(document: Mapping[str, Any], texts: Texts) -> list[str]:
     return said
 
 
-def _settings_words(settings: Mapping[str, Any], texts: Texts) -> list[str]:
+def settings_words(settings: Mapping[str, Any], texts: Texts) -> list[str]:
     said = [texts(f"person.unit_{settings['cost']}")]
     if settings["fixed"]:
         said.append(texts("person.fixed", columns=settings["fixed"]))
@@ -264,9 +241,9 @@ def render_person(document: Mapping[str, Any], *, title: str | None = None, text
     )
     recorded = [(str(name), cell_words(texts, value)) for name, value in document["recorded"].items()]
     name, heads = texts("person.recorded_title"), [texts("person.name"), texts("person.value")]
-    listed = "".join(f"<li>{escape(line)}</li>" for line in _settings_words(document["settings"], texts))
+    listed = "".join(f"<li>{escape(line)}</li>" for line in settings_words(document["settings"], texts))
     annex = [
-        section(name, _table(name, heads, recorded), id="recorded", level=3),
+        section(name, cells_table(name, heads, recorded), id="recorded", level=3),
         section(texts("person.settings_title"), f"<ul>{listed}</ul>", id="rules", level=3),
     ]
     return render_page(
@@ -280,6 +257,7 @@ def render_person(document: Mapping[str, Any], *, title: str | None = None, text
         annex=annex,
         provenance=document["provenance"],
         sheet=True,
+        personal=True,
     )
 
 
@@ -297,9 +275,9 @@ def _ways(document: Mapping[str, Any], texts: Texts) -> list[str]:
         listed.append(("person.fewest", document["fewest"]))
     known = [one["changes"] for _, one in listed]
     listed += [("person.other", one) for one in document["alternatives"] if one["changes"] not in known]
-    rows = [(texts(key), _changes(one, texts), _cost(one["cost"], texts)) for key, one in listed]
+    rows = [(texts(key), _changes(one, texts), cost_words(one["cost"], texts)) for key, one in listed]
     title, heads = texts("person.ways_title"), ["", texts("person.way"), texts("person.cost")]
-    return [section(title, _table(title, heads, rows, right=(2,)), id="ways")]
+    return [section(title, cells_table(title, heads, rows, right=(2,)), id="ways")]
 
 
 def _reasons_section(document: Mapping[str, Any], texts: Texts) -> str:
@@ -318,9 +296,9 @@ def _twin_cells(document: Mapping[str, Any], one: Mapping[str, Any], texts: Text
         return [texts("person.not_plausible"), "", "", ""]
     least = one["least"]
     if least is None:
-        change, cost = texts("person.needs_nothing"), _cost(0.0, texts)
+        change, cost = texts("person.needs_nothing"), cost_words(0.0, texts)
     elif least["changes"]:
-        change, cost = _changes(least, texts), _cost(least["cost"], texts)
+        change, cost = _changes(least, texts), cost_words(least["cost"], texts)
     else:
         change, cost = texts("person.no_way" if least["status"] == "none" else "person.no_way_found"), "∞"
     if one["endless"]:
@@ -331,7 +309,7 @@ def _twin_cells(document: Mapping[str, Any], one: Mapping[str, Any], texts: Text
         differs = texts("person.equal")
     else:
         key = "person.dearer" if one["difference"] > 0 else "person.cheaper"
-        differs = texts(key, cost=_cost(abs(one["difference"]), texts))
+        differs = texts(key, cost=cost_words(abs(one["difference"]), texts))
     if one["same_reasons"] is not None and document["refused"] and not one["favourable"]:
         differs += "; " + texts("person.reasons_same" if one["same_reasons"] else "person.reasons_differ")
     return [cell_words(texts, one["decision"]), change, cost, differs]
@@ -348,13 +326,15 @@ def _twins(document: Mapping[str, Any], texts: Texts) -> list[str]:
     ]
     keys = ("person.twin", "person.decision", "person.way", "person.cost", "person.difference")
     heads = [texts(key) for key in keys]
-    return [section(title, _table(title, heads, rows), id="counterparts", lede=texts("person.twins_lede"))]
+    return [
+        section(title, cells_table(title, heads, rows), id="counterparts", lede=texts("person.twins_lede"))
+    ]
 
 
 # The terminal.
 
 
-def _wrapped(lines: Sequence[str], indent: str = "") -> list[str]:
+def wrapped(lines: Sequence[str], indent: str = "") -> list[str]:
     return [
         part
         for line in lines
@@ -362,295 +342,20 @@ def _wrapped(lines: Sequence[str], indent: str = "") -> list[str]:
     ]
 
 
-def person_lines(document: Mapping[str, Any], texts: Texts) -> list[str]:
+def person_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
     """One person in a few lines: decision, least change, other ways, reasons, counterparts."""
     favourable = document["favourable"]
     said = [texts("person.badge", decision=cell_words(texts, document["decision"])), _score(document, texts)]
     said += [texts.said(one["sentence"]) for one in document["findings"]]
-    lines = _wrapped([one for one in said if one])
+    lines = wrapped([one for one in said if one])
     if document["least"] is not None:
-        lines += ["", *_wrapped([_way(document["least"], favourable, texts)])]
+        lines += ["", *wrapped([_way(document["least"], favourable, texts)])]
         others = [one for one in document["alternatives"] if one["changes"]]
-        lines += _wrapped([f"  {texts('person.other')}: {_changes(one, texts)}" for one in others], "    ")
+        lines += wrapped([f"  {texts('person.other')}: {_changes(one, texts)}" for one in others], "    ")
     reasons = _reasons_words(document, texts)
     if reasons:
-        lines += ["", f"{texts('person.reasons_title')}:", *_wrapped([f"  {one}" for one in reasons], "    ")]
+        lines += ["", f"{texts('person.reasons_title')}:", *wrapped([f"  {one}" for one in reasons], "    ")]
     for one in document["counterparts"][:6]:
         cells = [cell for cell in _twin_cells(document, one, texts) if cell]
-        lines += ["", *_wrapped([f"{_values(one['values'], texts)}: {'; '.join(cells)}"], "  ")]
-    return [*lines, "", *_wrapped([_twins_sentence(document, texts)])]
-
-
-def print_person(
-    document: Mapping[str, Any], console: Console | None = None, *, language: str = "en"
-) -> None:
-    """Print a document of `person_document`.
-
-    Parameters
-    ----------
-    document : dict
-    console : rich.console.Console, optional
-        Where to print; standard output by default.
-    language : {"en", "de"}, default="en"
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
-    >>> print(str(lw.explain(tree, people, row=1, favourable=1)).splitlines()[0])
-    Decided: 0
-    """
-    out = console or open_console()
-    for line in person_lines(document, Texts(language)):
-        out.print(Text(line), soft_wrap=True)
-
-
-def person_text(found: Explanation) -> str:
-    """Return one person's decision as text."""
-    return "\n".join(person_lines(person_document(found), Texts("en")))
-
-
-# Everybody who is refused.
-
-
-def recourse_document(
-    found: Recourse, *, name: str = "", source: str = "X", provenance: Provenance | None = None
-) -> dict[str, Any]:
-    """Everything about the burden of those refused as plain values.
-
-    Parameters
-    ----------
-    found : Recourse
-    name, source : str
-        Of the model and of the table.
-    provenance : Provenance, optional
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
-    >>> found = lw.recourse(tree, people, sensitive_features=["sex"], favourable=1)
-    >>> recourse_document(found)["unequal"]["value"]
-    0.0
-    """
-    people = [
-        {key: _number(cell) if isinstance(cell, float) else plain_cell(cell) for key, cell in row.items()}
-        for row in found.people.to_dict("records")
-    ]
-    return {
-        "kind": "likewise.report.recourse",
-        "model": name,
-        "source": source,
-        "provenance": None if provenance is None else provenance.document(),
-        "findings": findings_document(found.findings),
-        "favourable": plain_cell(found.favourable),
-        "sensitive": list(found.sensitive_features),
-        "not_read": list(found.not_read),
-        "decided": found.decided,
-        "refused": found.refused,
-        "looked": found.looked,
-        "proved": found.proved,
-        "unequal": _measure(found.unequal),
-        "dearer": _measure(found.dearer),
-        "cheaper": _measure(found.cheaper),
-        "burden": [
-            {"attribute": one.attribute, "group": plain_cell(one.group), "refused": one.refused}
-            | {key: _measure(getattr(one, key)) for key in ("cost", "without", "dearer", "cheaper")}
-            for one in found.burden
-        ],
-        "people": people,
-        "settings": dict(found.settings),
-        "stopped": found.stopped,
-    }
-
-
-def _measure(one: Measure) -> dict[str, float | None]:
-    return {"value": _number(one.value), "low": _number(one.low), "high": _number(one.high)}
-
-
-def _share(one: Mapping[str, Any], texts: Texts) -> str:
-    if one["value"] is None:
-        return "–"
-    low, high = (texts.number(one[end], "percent") for end in ("low", "high"))
-    return f"{texts.number(one['value'], 'percent')} ({low}–{high})"
-
-
-def _median(one: Mapping[str, Any], texts: Texts) -> str:
-    ends = (
-        ""
-        if one["low"] is None and one["high"] is None
-        else f" ({_cost(one['low'], texts)}–{_cost(one['high'], texts)})"
-    )
-    return f"{_cost(one['value'], texts)}{ends}"
-
-
-def _recourse_answer(document: Mapping[str, Any], texts: Texts) -> tuple[str, Tone, list[str]]:
-    words: dict[str, Any] = {
-        "n": document["looked"],
-        "favourable": cell_words(texts, document["favourable"]),
-        "columns": document["sensitive"],
-    }
-    if not document["looked"]:
-        return texts("recourse.badge_nothing"), "plain", [texts("recourse.sentence_none", **words)]
-    unequal = bool(document["unequal"]["value"])
-    shares = {key: texts.number(document[key]["value"], "percent") for key in ("dearer", "cheaper")}
-    share = texts.number(document["unequal"]["value"], "percent")
-    told = []
-    if document["sensitive"]:
-        key = "recourse.sentence" if unequal else "recourse.sentence_equal"
-        told.append(texts(key, share=share, **shares, **words))
-    told.append(texts("recourse.proved", share=document["proved"]))
-    if document["looked"] < document["refused"]:
-        told.append(texts("recourse.looked", looked=document["looked"], refused=document["refused"]))
-    badge = texts("recourse.badge_unequal" if unequal else "recourse.badge_equal")
-    return badge, "bad" if unequal else "plain", told
-
-
-def render_recourse(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
-    """Return the page of a document of `recourse_document`."""
-    badge, tone, sentences = _recourse_answer(document, texts)
-    sections = []
-    if document["burden"]:
-        name = texts("recourse.burden_title")
-        heads = [
-            texts(key)
-            for key in (
-                "recourse.group",
-                "recourse.refused",
-                "recourse.median",
-                "recourse.without",
-                "recourse.pays_more",
-                "recourse.pays_less",
-            )
-        ]
-        rows = [
-            (
-                f"{one['attribute']} = {cell_words(texts, one['group'])}",
-                texts.number(one["refused"], "whole"),
-                _median(one["cost"], texts),
-                *(_share(one[key], texts) for key in ("without", "dearer", "cheaper")),
-            )
-            for one in document["burden"]
-        ]
-        sections.append(section(name, _table(name, heads, rows, right=range(1, 6)), id="burden"))
-    listed = [one for one in document["people"] if one["unequal"]][:_LISTED]
-    if listed:
-        name = texts("recourse.people_title")
-        heads = [
-            texts(key)
-            for key in (
-                "recourse.who",
-                "recourse.own_cost",
-                "recourse.counterpart",
-                "recourse.twin_cost",
-                "recourse.changes",
-            )
-        ]
-        people = [
-            (
-                cell_words(texts, one["row"]),
-                _cost(one["cost"], texts),
-                str(one["counterpart"] or ""),
-                _cost(one["counterpart_cost"], texts),
-                str(one["changes"]),
-            )
-            for one in listed
-        ]
-        sections.append(section(name, _table(name, heads, people), id="people"))
-    lines = "".join(f"<li>{escape(line)}</li>" for line in _settings_words(document["settings"], texts))
-    stopped = [texts("recourse.stopped")] if document["stopped"] else []
-    answer = Answer(
-        badge,
-        tone,
-        sentences,
-        warnings=[*(texts.said(one["sentence"]) for one in document["findings"]), *stopped],
-        sure=[texts("recourse.interval")],
-        not_shown=[texts("recourse.not_shown"), texts("person.caveat_world")],
-        next_steps=[texts("recourse.next", columns=document["sensitive"])] if document["sensitive"] else [],
-    )
-    return render_page(
-        title or texts("recourse.title", favourable=cell_words(texts, document["favourable"])),
-        sections,
-        texts=texts,
-        answer=answer,
-        scope=[(texts("page.scope.sensitive"), texts.number(document["sensitive"], "list"))]
-        if document["sensitive"]
-        else [],
-        annex=[section(texts("person.settings_title"), f"<ul>{lines}</ul>", id="rules", level=3)],
-        provenance=document["provenance"],
-    )
-
-
-def recourse_lines(document: Mapping[str, Any], texts: Texts) -> list[str]:
-    """The burden in a few lines: by group, the largest differences, the sentence last."""
-    badge, _, sentences = _recourse_answer(document, texts)
-    lines = _wrapped([texts.said(one["sentence"]) for one in document["findings"]])
-    for one in document["burden"]:
-        lines.append(
-            f"{one['attribute']} = {cell_words(texts, one['group'])}: {texts('recourse.refused').lower()} "
-            f"{texts.number(one['refused'], 'whole')}, {texts('recourse.median').lower()} {_median(one['cost'], texts)}"
-        )
-        for key, name in (
-            ("without", "recourse.without"),
-            ("dearer", "recourse.pays_more"),
-            ("cheaper", "recourse.pays_less"),
-        ):
-            lines.append(f"    {texts(name)}: {_share(one[key], texts)}")
-    listed = [one for one in document["people"] if one["unequal"]][:_PRINTED]
-    if listed:
-        lines += ["", f"{texts('recourse.people_title')}:"]
-        for one in listed:
-            lines += _wrapped(
-                [
-                    f"  {texts('recourse.who')} {cell_words(texts, one['row'])}: {_cost(one['cost'], texts)}, "
-                    f"{one['counterpart']}: {_cost(one['counterpart_cost'], texts)}"
-                ],
-                "    ",
-            )
-    return [*lines, "", *_wrapped([f"{badge}: {' '.join(sentences)}"])]
-
-
-def print_recourse(
-    document: Mapping[str, Any], console: Console | None = None, *, language: str = "en"
-) -> None:
-    """Print a document of `recourse_document`.
-
-    Parameters
-    ----------
-    document : dict
-    console : rich.console.Console, optional
-    language : {"en", "de"}, default="en"
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
-    >>> found = lw.recourse(tree, people, sensitive_features=["sex"], favourable=1)
-    >>> "The way back costs the same" in str(found)
-    True
-    """
-    out = console or open_console()
-    for line in recourse_lines(document, Texts(language)):
-        out.print(Text(line), soft_wrap=True)
-
-
-def recourse_text(found: Recourse) -> str:
-    """Return the burden of those refused as text."""
-    return "\n".join(recourse_lines(recourse_document(found), Texts("en")))
-
-
-def save(document: Mapping[str, Any], path: Any, *, language: str, overwrite: bool) -> Path:
-    """Write a document by the suffix of the path: .html or .json."""
-    from likewise.report.writing import write
-
-    write(document, path, language=language, overwrite=overwrite)
-    return Path(path)
+        lines += ["", *wrapped([f"{_values(one['values'], texts)}: {'; '.join(cells)}"], "  ")]
+    return [*lines, "", *wrapped([_twins_sentence(document, texts)])], []

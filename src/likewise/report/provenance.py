@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from likewise._version import __version__
+from likewise.core.errors import installed_versions
 
 # Always there, and those that were loaded to read or run the model.
 _ALWAYS = ("numpy", "pandas", "scikit-learn", "torch")
@@ -143,13 +143,6 @@ def _time() -> str:
 
 
 def _versions() -> dict[str, str]:
+    loaded = [name for module, names in _IF_LOADED.items() if module in sys.modules for name in names]
     found = {"likewise": __version__, "python": platform.python_version()}
-    loaded = [names for module, names in _IF_LOADED.items() if module in sys.modules]
-    for names in (*((name,) for name in _ALWAYS), *loaded):
-        for name in names:
-            try:
-                found[name] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                continue
-            break
-    return found
+    return found | installed_versions([*_ALWAYS, *loaded])

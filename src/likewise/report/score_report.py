@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
 
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_fields, rounded
 from likewise.core.text import join_words, short_number
 from likewise.report.page import Answer, render_page, results_table, section
 from likewise.report.provenance import Provenance
+from likewise.report.terminal import terminal_table
 from likewise.text.cluster_inference import clusters_needed
 from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _HEAD = (
     "family", "value", "from baseline", "above placebos", "size", "floor", "excess", "adjusted p", "verdict",
@@ -120,29 +121,8 @@ _LEGEND = (
 )
 
 
-def print_scores(result: ScoreAudits, console: Console | None = None) -> None:
-    """Print one row per part and family, then what it means.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from likewise.text import audit_scores
-    >>> rows = [(text, variant, text % 2 + shift) for text in range(8)
-    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
-    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
-    >>> import io
-    >>> from rich.console import Console
-    >>> page = io.StringIO()
-    >>> print_scores(result, Console(file=page, width=140))
-    >>> "shifted" in page.getvalue()
-    True
-    """
-    from rich.text import Text
-
-    from likewise.core.streams import open_console
-    from likewise.report.terminal import terminal_table
-
-    out, document = console or open_console(), score_document(result)
+def print_scores(document: Mapping[str, Any], out: Console) -> None:
+    """Print one row per part and family, then what it means."""
     # A narrow terminal has no room for what can be read in the page and the JSON.
     wide, some, few = range(len(_HEAD)), (0, 1, 3, 5, 7, 8), (0, 3, 5, 7, 8)
     shown = wide if out.width >= 130 else some if out.width >= 100 else few

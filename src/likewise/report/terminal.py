@@ -21,7 +21,7 @@ from likewise.core.intervals import Measure
 from likewise.core.messages import Message, Texts
 from likewise.core.plain import named
 from likewise.core.streams import open_console
-from likewise.core.text import interval_ends, printable, short_number
+from likewise.core.text import interval_ends, printable, short_number, value_words
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import number_rows, numbers_document
@@ -50,7 +50,6 @@ _LINES, _WIDTH, _BAR, _EFFECTS = 20, 80, 8, 6
 # Columns of a drawn bracket.
 _SCALE = 24
 _GOOD_WHEN_SMALL = ("gap", "Gap")
-_MOST_RULES = 6
 
 
 def print_audit(
@@ -94,18 +93,18 @@ def print_audit(
     >>> table = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
     >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
     >>> print_audit(lw.audit(score, table, sensitive_features=["sex"]))
-    All 4 people of the table. Favourable decision: 1 (guessed from its name).
+    All 4 people of the table. Favourable decision: 1 (assumed).
     <BLANKLINE>
-                        get it now, would lose it │ do not get it now, would gain it
-      sex: F → M                                0 │████████ 1
+                                     have it, would lose it │ lack it, would gain it
+      sex: F → M                                          0 │████████ 1
     <BLANKLINE>
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
     For example row 1 of the table, counted from 1 (skill 0, sex F) gets “0”; the
     same person with sex M would get “1”.
-    Exact for these 4 people: every value of sex found in the table or declared (F,
-    M) was tried. If they are a random sample of a larger group, the share of
-    changed decisions in that group is 0.6% to 80.6% (95% confidence interval).
-    Without labels it was not checked whether model and table belong together.
+    Exact for these 4 people: every known value of sex (F, M) was tried. If they are
+    a random sample of a larger group, the share of changed decisions in that group
+    is 0.6% to 80.6% (95% confidence interval). Without labels it was not checked
+    whether model and table belong together.
     <BLANKLINE>
     Depends on sex: Of 2 people with sex recorded as F, 1 would gain and 0 would
     lose the favourable decision if recorded as M; of 2 recorded as M, 0 would gain
@@ -116,8 +115,12 @@ def print_audit(
     if full:
         _print_annex(result, out, evaluation, people, labels or {})
     for study in twins:
-        out.print(_twins_table(study))
-        for words in _twins_words(study):
+        head, rows = study.table
+        table = terminal_table(f"Three kinds of counterparts by {study.attribute}", head)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        out.print(table)
+        for words in study.words:
             out.print(Text(f"  {words}.", style="dim"))
         out.print()
     said, verdict = audit_lines(result, labels, language=language, width=min(out.width, 100), lines=lines)
@@ -190,7 +193,7 @@ def _notes(result: AuditResult) -> list[str]:
     return [
         finding.sentence
         for finding in result.findings
-        if finding.kind != told and not (finding.blocks and not result.answered)
+        if finding.kind != told and finding.sentence != result.headline.sentence
     ]
 
 
@@ -212,7 +215,7 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
     room = width - 3 - side - max(side + (20 if numbers else 0), len(heads[1]) + 1)
     lines = [f"  {heads[0].rjust(room + side - 1)} │ {heads[1]}"]
     for _, row in shown.iterrows():
-        name = printable(f"{row['attribute']}: {row['recorded']} → {row['instead']}")
+        name = printable(_exchange(row))
         name = name if len(name) <= room else name[: room - 1] + "…"
         bars = ["█" * math.ceil(_BAR * row[side] / most) for side in (left, right)]
         counts = [say.number(int(row[side]), "whole") for side in (left, right)]
@@ -221,6 +224,10 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
         more = "  " + say("effect.change", change=float(row["change"])) if numbers else ""
         lines.append(f"  {name.ljust(room)}{before.rjust(side)}│{after}{more}")
     return lines
+
+
+def _exchange(row: Any) -> str:
+    return f"{row['attribute']}: {value_words(row['recorded'])} → {value_words(row['instead'])}"
 
 
 def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
@@ -232,7 +239,7 @@ def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
     for attribute, part in table.groupby("attribute", sort=False):
         if len(part) <= _EFFECTS:
             rates = [
-                Message("effect.rate", value=str(v), rate=r)
+                Message("effect.rate", value=value_words(v), rate=r)
                 for v, r in zip(part["value"], part["rate"], strict=True)
             ]
             first, *more = rates
@@ -276,7 +283,7 @@ def _html_bars(table: Any) -> str:
             f'background:{colours[side]}"></span>'
             for side in sides
         }
-        name = escape(f"{row['attribute']}: {row['recorded']} → {row['instead']}")
+        name = escape(_exchange(row))
         rows.append(
             f'<tr><td style="{cell};text-align:left">{name}</td><td style="{cell};text-align:right">'
             f'{row[sides[0]]:,} {bars[sides[0]]}</td><td style="{cell};text-align:left">{bars[sides[1]]} '
@@ -472,62 +479,6 @@ def _evaluation(evaluation: Evaluation) -> Table:
     for one in evaluation.measures:
         table.add_row(Text(one.name), short_number(one.value), interval_ends(one.low, one.high))
     return table
-
-
-def _twins_table(study: TwinStudy) -> Table:
-    """A study of three kinds of counterparts."""
-    head = [
-        "counterparts differ in",
-        "people",
-        "decision changes",
-        "change of score",
-        "plausible",
-        "only here",
-    ]
-    table = terminal_table(f"Three kinds of counterparts by {study.attribute}", head)
-    for answer in study.answers:
-        several = len(answer.effects) > 1
-        table.add_row(
-            Text(str(answer.words)),
-            f"{answer.n:,}",
-            _with_ends(answer.changed, ".1%"),
-            "" if several else _with_ends(answer.effects[0], "+.3f"),
-            f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
-            f"{len(study.only_under[answer.question]):,}",
-        )
-        for effect in answer.effects if several else ():
-            table.add_row(Text(f"  {effect.name}", style="dim"), "", "", _with_ends(effect, "+.3f"))
-        for group in answer.groups:
-            name = Text(f"  of {study.attribute} = {group.group}", style="dim")
-            changes = (_with_ends(group.changed, ".1%"), _with_ends(group.change, "+.3f"))
-            table.add_row(name, f"{group.n:,}", *changes)
-    return table
-
-
-def _twins_words(study: TwinStudy) -> list[str]:
-    """What was measured, the rules, and who was not compared."""
-    first, rest = study.values[0], ", ".join(str(value) for value in study.values[1:])
-    words = [
-        f"change of score: the mean with {rest} less that with {first}; by group, the counterparts' less the people's "
-        f"own (score: {study.score})",
-    ]
-    if study.moved:
-        words.append(f"columns that follow along the graph: {', '.join(study.moved)}")
-    if study.rules:
-        more = f"; and {len(study.rules) - _MOST_RULES} more" if len(study.rules) > _MOST_RULES else ""
-        words.append(f"rules that counterparts keep to: {'; '.join(study.rules[:_MOST_RULES])}{more}")
-    for answer in study.answers:
-        about = [f"{count:,} counterparts not compared: {why}" for why, count in answer.dropped.items()]
-        about += [*map(str, answer.notes), f"intervals {answer.interval}"]
-        words.append(f"{answer.words}: {'; '.join(about)}")
-    return words
-
-
-def _with_ends(measure: Measure, form: str) -> Text:
-    if np.isnan(measure.value):
-        return Text("n/a")
-    ends = "" if np.isnan(measure.low) else f" [{measure.low:{form}}, {measure.high:{form}}]"
-    return Text(f"{measure.value:{form}}{ends}")
 
 
 def _compared(comparison: Comparison, measures: Mapping[str, Measure], between: str) -> list[RenderableType]:

@@ -6,15 +6,11 @@ import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.text import Text
-
 from likewise.auditing.verification.verify import Verification
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_cell
-from likewise.core.streams import open_console
 from likewise.report.first_words import findings_document
-from likewise.report.page import Answer, Tone, render_page, results_table, section
+from likewise.report.page import Answer, Tone, cells_table, render_page, section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,19 +79,18 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
     blocked = kind == "unanswered"
     shares = {name: _share(domain[name], texts) for name in _SHARES}
     heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
-    people: Mapping[str, Any] = document["people"] or dict.fromkeys(_SHARES)
+    people = document["people"]
     words = (
         "verified.same" if blocked else "verified.same_proved",
         "verified.flips_shown",
         "verified.undecided",
     )
     rows = [
-        f'<tr><th scope="row">{escape(texts(word))}</th><td class="right">{escape(shares[name])}</td>'
-        f'<td class="right">{"–" if people is None else escape(_share(people[name], texts))}</td></tr>'
+        (texts(word), shares[name], "–" if people is None else _share(people[name], texts))
         for name, word in zip(_SHARES, words, strict=True)
     ]
     question = texts("verified.question", columns=columns)
-    sections = [section(question, results_table(question, heads, rows), id="shares")]
+    sections = [section(question, cells_table(question, heads, rows, right=(1, 2)), id="shares")]
     if flips:
         sections.append(_pairs(document, texts))
     rules = "".join(
@@ -123,6 +118,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
         scope=[(texts("page.scope.sensitive"), texts.number(columns, "list"))],
         annex=[section(texts("page.computed.title"), facts, id="computed", level=3)],
         provenance=document["provenance"],
+        personal=bool(document["flips"]),
     )
 
 
@@ -139,56 +135,13 @@ def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
             _value(second["decision"]),
         ]
         made = texts("verified.pair_made_up") if first["row"] is None else _where(document, first, texts)
-        shown = "".join(f"<td>{escape(cell)}</td>" for cell in (*cells, _cells(first, rest)))
-        rows.append(f'<tr><th scope="row">{escape(made)}</th>{shown}</tr>')
+        rows.append((made, *cells, _cells(first, rest)))
     keys = ("pair", "one", "decision", "other", "decision", "both_have")
-    title = texts("verified.pairs_title")
-    heads = "".join(f'<th scope="col">{escape(texts(f"verified.head.{key}"))}</th>' for key in keys)
-    table = f'<table class="grid"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return section(
-        title,
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}">{table}</div>',
-        id="pairs",
-    )
+    title, heads = texts("verified.pairs_title"), [texts(f"verified.head.{key}") for key in keys]
+    return section(title, cells_table(title, heads, rows), id="pairs")
 
 
-def print_verification(
-    document: Mapping[str, Any], console: Console | None = None, *, language: str = "en"
-) -> None:
-    """Print a document of `verification_document`: at most 20 lines, the verdict last.
-
-    Parameters
-    ----------
-    document : dict
-    console : rich.console.Console, optional
-        Where to print; standard output by default.
-    language : {"en", "de"}, default="en"
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": [0, 1, 0, 1]})
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(people, [0, 1, 0, 1])
-    >>> print(str(lw.verify(tree, people, sensitive_features=["sex"])).splitlines()[-3])
-    Depends on sex: 20 pairs were found that differ in sex alone and are decided
-    """
-    out = console or open_console()
-    lines, verdict = _lines(document, Texts(language))
-    for line in lines:
-        out.print(Text(line), soft_wrap=True)
-    for line in verdict:
-        out.print(Text(line, style="bold"), soft_wrap=True)
-
-
-def verification_text(found: Verification) -> str:
-    """Return a verification in at most 20 lines."""
-    lines, verdict = _lines(verification_document(found), Texts("en"))
-    return "\n".join([*lines, *verdict])
-
-
-def _lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
+def verification_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
     """Findings, shares, where decisions flip most, one pair; the verdict apart. At most 20 lines together."""
 
     def wrapped(text: str, most: int) -> list[str]:

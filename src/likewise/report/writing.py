@@ -1,27 +1,123 @@
-"""Documents as files, written whole or not at all."""
+"""Results as documents, and documents as files, as lines in the terminal and as text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
 
 from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.verification.verify import Verification
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path
+from likewise.core.messages import Texts
 from likewise.core.plain import to_json
+from likewise.core.streams import open_console
 from likewise.core.text import printable
-from likewise.report.document import document_of
+from likewise.explaining.burden import Recourse
+from likewise.explaining.person import Explanation
+from likewise.report.comparison import Comparison, comparison_document
+from likewise.report.document import audit_document
+from likewise.report.first_words import MAX_LISTED
 from likewise.report.html import render_html
+from likewise.report.person import person_document, person_lines
 from likewise.report.provenance import Provenance
-from likewise.report.unfair_map_values import MAX_PEOPLE
+from likewise.report.recourse import recourse_document, recourse_lines
+from likewise.report.score_report import print_scores, score_document
+from likewise.report.verification import verification_document, verification_lines
+from likewise.text.score_audit import ScoreAudits
 
-if TYPE_CHECKING:
-    from likewise.report.comparison import Comparison
-
+_DOCUMENTS: dict[type, Callable[..., dict[str, Any]]] = {
+    AuditResult: audit_document,
+    Comparison: comparison_document,
+    Verification: verification_document,
+    Explanation: person_document,
+    Recourse: recourse_document,
+    ScoreAudits: score_document,
+}
+# Documents that are printed as lines, the verdict apart.
+_LINES: dict[str, Callable[..., tuple[list[str], list[str]]]] = {
+    "verification": verification_lines,
+    "person": person_lines,
+    "recourse": recourse_lines,
+}
 # A page above this loads slowly; fewer people are listed then, and the page says how many.
 MAX_BYTES = 1_900_000
+
+
+def document_of(result: Any, **parts: Any) -> dict[str, Any]:
+    """Return any result as its document.
+
+    Parameters
+    ----------
+    result : AuditResult, Comparison, Verification, Explanation, Recourse or ScoreAudits
+    **parts
+        As in the function of the kind, such as `audit_document`.
+
+    Examples
+    --------
+    >>> from likewise.text.score_audit import ScoreAudits
+    >>> document_of(ScoreAudits(()))["kind"]
+    'likewise.report.scores'
+    """
+    kind = next((kind for kind in _DOCUMENTS if isinstance(result, kind)), None)
+    if kind is None:
+        names = ", ".join(f"{'an' if one.__name__[0] in 'AE' else 'a'} {one.__name__}" for one in _DOCUMENTS)
+        raise bad_parameter("report", "result", allowed=f"one of {names}", got=f"a {type(result).__name__}")
+    if kind is Comparison:
+        if parts.pop("evaluation", None) is not None:
+            raise InputError(
+                "report: 'evaluation' goes with one audit. A Comparison has one in each of its entries."
+            )
+        parts.pop("twins", None)
+    return _DOCUMENTS[kind](result, **parts)
+
+
+def print_document(
+    document: Mapping[str, Any], console: Console | None = None, *, language: str = "en"
+) -> None:
+    """Print the document of a verification, a person, the burden of those refused or scores: what matters most comes last.
+
+    Parameters
+    ----------
+    document : dict
+        Of `document_of`. Audits and comparisons are printed by `print_audit` and `print_comparison`.
+    console : rich.console.Console, optional
+        Where to print; standard output by default.
+    language : {"en", "de"}, default="en"
+
+    Examples
+    --------
+    >>> from likewise.text.score_audit import ScoreAudits
+    >>> print_document(document_of(ScoreAudits(())))
+    No effect beyond the noise was shown in 0 families of edits; that alone does not make it fair.
+    """
+    out, kind = console or open_console(), document["kind"].rpartition(".")[2]
+    if kind == "scores":
+        print_scores(document, out)
+        return
+    lines, verdict = _LINES[kind](document, Texts(language))
+    for line in lines:
+        out.print(Text(line), soft_wrap=True)
+    for line in verdict:
+        out.print(Text(line, style="bold"), soft_wrap=True)
+
+
+def text_of(result: Any) -> str:
+    """Return a verification, a person or the burden of those refused as text."""
+    document = document_of(result)
+    lines, verdict = _LINES[document["kind"].rpartition(".")[2]](document, Texts())
+    return "\n".join([*lines, *verdict])
+
+
+def save(result: Any, path: str | Path, *, language: str = "en", overwrite: bool = False) -> Path:
+    """Write a result by the suffix of the path: .html or .json."""
+    write(document_of(result), path, language=language, overwrite=overwrite)
+    return Path(path)
 
 
 def write(
@@ -38,7 +134,7 @@ def write(
     Parameters
     ----------
     document : dict
-        Of `audit_document`, `comparison_document`, `score_document` or `verification_document`.
+        Of `document_of`.
     path : path-like
         The file; its folder must exist.
     form : {"html", "json"}, optional
@@ -70,21 +166,21 @@ def write(
 
 
 def write_html(
-    result: AuditResult | Comparison,
+    result: Any,
     path: str | Path,
     *,
     title: str | None = None,
     explore: Mapping[str, Any] | None = None,
-    max_people: int = MAX_PEOPLE,
+    max_people: int = MAX_LISTED,
     language: str = "en",
     overwrite: bool = False,
     **parts: Any,
 ) -> None:
-    """Write an audit or a comparison as one self-contained page, whole or not at all.
+    """Write a result as one self-contained page, whole or not at all.
 
     Parameters
     ----------
-    result : AuditResult or Comparison
+    result : AuditResult or Comparison, or another that `document_of` takes
     path : path-like
         The file; its folder must exist.
     title : str, optional
@@ -92,7 +188,7 @@ def write_html(
     explore : dict, optional
         From `likewise.report.explore.explore_document`: the page gets a panel in which its reader edits a person and
         sees what the model decides. Rows of people and the model itself are in the page then.
-    max_people : int, default=200
+    max_people : int, default=500
         How many of the people whose decision would change to list. Fewer if the page would grow beyond 2 MB.
     language : {"en", "de"}, default="en"
         Of the page; columns and values stay as they are.
@@ -120,23 +216,22 @@ def write_html(
     """
     target = check_target(path, owner="write_html", overwrite=overwrite)
     parts.setdefault("provenance", Provenance.now())
+    listed = isinstance(result, (AuditResult, Comparison))
     while True:
-        document = document_of(result, max_people=max_people, **parts)
+        document = document_of(result, **parts, **({"max_people": max_people} if listed else {}))
         page = render_html(document, title=title, language=language, explore=explore)
-        if len(page.encode()) <= MAX_BYTES or max_people <= 10:
+        if len(page.encode()) <= MAX_BYTES or max_people <= 10 or not listed:
             break
         max_people = max(max_people // 2, 10)
     write_text(target, page)
 
 
-def write_json(
-    result: AuditResult | Comparison, path: str | Path, *, overwrite: bool = False, **parts: Any
-) -> None:
-    """Write an audit or a comparison as a JSON file, whole or not at all.
+def write_json(result: Any, path: str | Path, *, overwrite: bool = False, **parts: Any) -> None:
+    """Write a result as a JSON file, whole or not at all.
 
     Parameters
     ----------
-    result : AuditResult or Comparison
+    result : AuditResult or Comparison, or another that `document_of` takes
     path : path-like
         The file; its folder must exist.
     overwrite : bool, default=False

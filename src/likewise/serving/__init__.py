@@ -1,6 +1,6 @@
 """The page of an audit with a model behind it, on the loopback address: ask about anybody, audit an uploaded table.
 
-`gate` checks requests, `limits` holds the limits, `queue` reads uploads, asks the model one question at a time, runs
+`gate` checks requests and holds the limits, `queue` reads uploads, asks the model one question at a time, runs
 audits and keeps results in memory, `app` renders pages and routes requests, and `server` listens.
 
 Examples
@@ -19,8 +19,7 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.serving.app import Application as Application
     from likewise.serving.audits import FrameAuditor as FrameAuditor
-    from likewise.serving.gate import Secrets as Secrets
-    from likewise.serving.limits import Limits as Limits
+    from likewise.serving.gate import Limits as Limits, Secrets as Secrets
     from likewise.serving.server import (
         RunningServer as RunningServer,
         serve as serve,

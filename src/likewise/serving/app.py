@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.errors import InputError, LikewiseError, require
 from likewise.core.messages import Texts, check_language
 from likewise.data.table_limits import nesting
-from likewise.report import render_html
-from likewise.report.document import document_of
+from likewise.report import audit_document, render_html
 from likewise.report.explore import explore_document
 from likewise.report.page import asset, render_page
 from likewise.report.templates import templates
 from likewise.serving.audits import Audited, Question, TableAuditor
-from likewise.serving.gate import Gate, Secrets
-from likewise.serving.limits import Limits
+from likewise.serving.gate import Gate, Limits, Secrets
 from likewise.serving.queue import BusyError, JobQueue, Kept, RowScores, SerialWorker, page_words
 
 if TYPE_CHECKING:
@@ -87,30 +85,26 @@ def kept_page(
     number: int, audited: Audited, *, token: str, limits: Limits, tables: bool, language: str = "en"
 ) -> Kept:
     """Make the page of an audit."""
-    document = document_of(
-        audited.result,
-        evaluation=audited.evaluation,
-        diagnoses=audited.diagnoses,
-        provenance=audited.provenance,
-    )
+    document = audit_document(audited.result, evaluation=audited.evaluation, provenance=audited.provenance)
+    case, matched = audited.case, audited.case.matched
     notes = list(audited.notes)
     explore = None
     try:
         explore = explore_document(
-            audited.domain,
-            audited.people,
-            audited.labels,
-            models={audited.title: audited.model},
-            sensitive_features=audited.sensitive,
+            matched.domain,
+            case.frame[list(matched.columns)],
+            case.y,
+            models={audited.title: matched.model},
+            sensitive_features=[name for name in case.sensitive if name in matched.columns],
             results={audited.title: audited.result},
-            places=audited.places,
+            places=case.places,
             endpoint={"url": f"/api/audits/{number}/score", "token": token},
         )
     except InputError as error:
         notes.append(f"the page has no panel to try people out: {error}")
     links = [(Texts(language)("serving.another"), "/tables")] if tables else []
     page = render_html(document, title=audited.title, language=language, explore=explore, links=links)
-    scores = RowScores(audited.model, audited.domain, limits.rows)
+    scores = RowScores(matched.model, matched.domain, limits.rows)
     return Kept(number, audited.title, page, scores, tuple(notes))
 
 
@@ -327,8 +321,9 @@ def _question(said: Mapping[str, Any]) -> Question:
     """What is asked about a table, of the right kinds; whether its columns exist is another matter."""
     target, favourable = said.get("target"), said.get("favourable")
     sensitive, seconds, sample = said.get("sensitive"), said.get("seconds"), said.get("sample")
-    if not isinstance(target, str) or not target:
-        raise InputError("Choose the column that the model predicts.")
+    limit = said.get("limit")
+    if target is not None and not isinstance(target, str):
+        raise InputError("What the model predicts must be a column of the table, or nothing.")
     if not isinstance(sensitive, list) or not all(isinstance(name, str) for name in sensitive):
         raise InputError("Choose the columns that should not decide.")
     if favourable is not None and not isinstance(favourable, str):
@@ -342,7 +337,13 @@ def _question(said: Mapping[str, Any]) -> Question:
         raise InputError(
             "The size of the sample must be a whole number of at least 2, or empty for all people."
         )
-    return Question(target, tuple(dict.fromkeys(sensitive)), favourable or None, seconds, sample)
+    if limit is not None:
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 <= limit <= 1:
+            raise InputError("The share of decisions that may change must be between 0 and 100%.")
+        limit = float(limit)
+    return Question(
+        target or None, tuple(dict.fromkeys(sensitive)), favourable or None, seconds, sample, limit
+    )
 
 
 def _spoken(

@@ -27,9 +27,8 @@ from likewise.report.provenance import Provenance, SourceFile
 
 if TYPE_CHECKING:
     from likewise.auditing import AuditResult
-    from likewise.auditing.rounds import OnProgress
+    from likewise.auditing.worst_case import OnProgress
     from likewise.evaluation.summary import Evaluation
-    from likewise.models import Model
 
 # One audit that can be shown, and whose model can be asked.
 
@@ -38,11 +37,12 @@ if TYPE_CHECKING:
 class Question:
     """What is asked about an uploaded table."""
 
-    target: str
+    target: str | None
     sensitive: tuple[str, ...]
     favourable: str | None = None
     seconds: float | None = None
     sample: int | None = None
+    limit: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +51,10 @@ class Audited:
 
     title: str
     result: AuditResult
-    model: Model
-    domain: TabularDomain
-    metric: FairMetric
-    people: pd.DataFrame
-    labels: Any
-    sensitive: tuple[str, ...]
-    evaluation: Evaluation | None = None
-    diagnoses: Sequence[Any] = ()
+    case: Case
+    evaluation: Evaluation | None
+    provenance: Provenance
     notes: tuple[str, ...] = ()
-    provenance: Provenance | None = None
-    places: Any = None
 
 
 def hashed(table: Path | MemoryFile) -> SourceFile:
@@ -171,8 +164,10 @@ class FrameAuditor:
             question.sensitive,
             favourable=question.favourable,
             budget=question.seconds,
+            limit=question.limit,
         )
-        return self._audited(case, f"Audit of {self.name} on {table.name}", on_progress, table)
+        title = f"Audit of {self.name} on {table.name}"
+        return self._audited(case, title, on_progress, table, target=question.target)
 
     def audit(
         self,
@@ -202,6 +197,7 @@ class FrameAuditor:
         *,
         favourable: Any = None,
         budget: float | None = None,
+        limit: float | None = None,
     ) -> Case:
         # The paper's audit runs only if it was asked for.
         alone = self.metric is None and not self.eps
@@ -211,6 +207,7 @@ class FrameAuditor:
             eps=self.eps if self.eps is not None else 0.0 if alone else 0.1,
             random_state=self.random_state,
             budget_seconds=budget,
+            limit=limit,
             worst_case=not alone,
         )
         return prepare_case(
@@ -224,26 +221,20 @@ class FrameAuditor:
         )
 
     def _audited(
-        self, case: Case, title: str, on_progress: OnProgress | bool, table: MemoryFile | None = None
+        self,
+        case: Case,
+        title: str,
+        on_progress: OnProgress | bool,
+        table: MemoryFile | None = None,
+        *,
+        target: str | None = None,
     ) -> Audited:
-        result = audit_case(case, progress=on_progress)
+        result = audit_case(case, target=target, progress=on_progress)
         _tell(on_progress, "Evaluating")
         evaluation, unknown = evaluate_case(case)
-        known = Provenance.now(seed=self.random_state)
-        return Audited(
-            title,
-            result,
-            case.matched.model,
-            case.matched.domain,
-            case.metric,
-            case.frame[list(case.matched.columns)],
-            case.y,
-            tuple(case.sensitive),
-            evaluation,
-            notes=(*case.notes, *unknown),
-            provenance=replace(known, tables=() if table is None else (hashed(table),)),
-            places=case.places,
-        )
+        made = Provenance.now(seed=self.random_state)
+        made = replace(made, tables=() if table is None else (hashed(table),))
+        return Audited(title, result, case, evaluation, made, (*case.notes, *unknown))
 
 
 def _tell(on_progress: OnProgress | bool, stage: str) -> None:

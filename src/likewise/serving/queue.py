@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, ModelError
-from likewise.core.text import command_line, join_words
+from likewise.core.text import command_line, join_words, truncated
 from likewise.data.encoding import build_table, category_codes
 from likewise.data.opening import MemoryFile, OpenedFile, open_file
 from likewise.data.table_files import read_table
@@ -26,7 +26,7 @@ from likewise.data.type_inference import infer_types
 from likewise.models import Model
 from likewise.models.matching import MissingCellsModel
 from likewise.serving.audits import Audited, Question, TableAuditor
-from likewise.serving.limits import Limits
+from likewise.serving.gate import Limits
 
 # One thing at a time: work that a browser asks for waits its turn, and too much of it is refused.
 
@@ -225,8 +225,7 @@ def _check_table(name: str, frame: pd.DataFrame, needed: Sequence[str] | None) -
     missing = [one for one in needed or () if one not in frame and not one.startswith(known)]
     if missing:
         raise InputError(
-            f"{name} lacks {join_words(missing[:5])}{f' and {len(missing) - 5} more' * (len(missing) > 5)}, which the model "
-            f"reads. The table has: {join_words([str(one)[:60] for one in frame.columns[:20]])}."
+            f"{name} lacks {truncated(missing, 5)}, which the model reads. The table has: {join_words([str(one)[:60] for one in frame.columns[:20]])}."
         )
 
 
@@ -434,11 +433,11 @@ class JobQueue:
 def _check_question(question: Question, upload: Upload) -> None:
     names = {column["name"] for column in upload.columns}
     for name in (question.target, *question.sensitive):
-        if name not in names:
+        if name is not None and name not in names:
             raise InputError(f"{upload.file.name} has no column {name!r}.")
     if not question.sensitive:
         raise InputError("Choose at least one column that should not decide.")
-    if question.favourable is not None:
+    if question.favourable is not None and question.target is not None:
         values = next(one["values"] for one in upload.columns if one["name"] == question.target)
         if values is not None and question.favourable not in values:
             raise InputError(

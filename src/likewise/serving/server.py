@@ -22,8 +22,7 @@ from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
 from likewise.serving.app import Application
 from likewise.serving.audits import FrameAuditor
-from likewise.serving.gate import Secrets
-from likewise.serving.limits import Limits
+from likewise.serving.gate import Limits, Secrets
 
 _HOST = "127.0.0.1"
 # Connections at once. A browser opens six.

@@ -264,7 +264,7 @@ class ReplyCache:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         if path is not None and Path(path).exists():
-            if check_file(path, owner="cache").stat().st_size:
+            if check_file(path, owner="cache", empty=True).stat().st_size:
                 with Path(path).open("rb") as file:
                     _check_kind(path, file.read(len(_SQLITE)) == _SQLITE, "it is another kind of file")
         elif path is not None:

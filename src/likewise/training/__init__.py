@@ -40,12 +40,14 @@ if TYPE_CHECKING:
         CoCLClassifier as CoCLClassifier,
         MLPBaselineClassifier as MLPBaselineClassifier,
         ProjectClassifier as ProjectClassifier,
-        SenSeIClassifier as SenSeIClassifier,
-        SenSRClassifier as SenSRClassifier,
         WassersteinRobustClassifier as WassersteinRobustClassifier,
     )
     from likewise.training.estimators.files import load as load
     from likewise.training.estimators.parameters import TrainingConfig as TrainingConfig
+    from likewise.training.estimators.robust_classifier import (
+        SenSeIClassifier as SenSeIClassifier,
+        SenSRClassifier as SenSRClassifier,
+    )
     from likewise.training.loop import train as train
     from likewise.training.networks import mlp as mlp
     from likewise.training.objective import ERM as ERM, Objective as Objective, State as State

@@ -224,8 +224,8 @@ def _make_group(backend: str) -> None:
     _groups += 1
     with _in_touch():
         if _store is None:
-            _store = next(iter(dist.rendezvous("env://")))[0]  # type: ignore[attr-defined]
-        store = dist.PrefixStore(f"likewise/{_groups}", _store)  # type: ignore[attr-defined]
+            _store = next(iter(dist.rendezvous("env://")))[0]
+        store = dist.PrefixStore(f"likewise/{_groups}", _store)
         dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.world)
 
 

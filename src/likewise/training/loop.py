@@ -573,24 +573,27 @@ def train(
                 together=_together(ranks, objective, net, seed=seeds[0]),
             )
             if checkpoint is not None:
-                # What a run that goes on must have in common with the one before.
-                run.settings = {
-                    "objective": objective.describe(),
-                    "batch_size": batch_size,
-                    "sampling": sampling,
-                    "lr": lr,
-                    "optimizer": optimizer if isinstance(optimizer, str) else "own",
-                    "validate_every": None if validation is None else validate_every,
-                    "random_state": int(random_state)
-                    if isinstance(random_state, (int, np.integer))
-                    else None,
-                    "data": fingerprint(source),
-                }
+                drawn = {"batch_size": batch_size, "sampling": sampling, "data": fingerprint(source)}
+                every = None if validation is None else validate_every
+                run.settings = drawn | _settings(objective, optimizer, lr, every, random_state)
             if resume:
                 run.resume()
             result = run.run(schedule, progress=progress, callback=callback)
         warn_about(result.findings)
     return result
+
+
+def _settings(
+    objective: Objective, optimizer: OptimizerLike, lr: float, every: int | None, random_state: RandomState
+) -> dict[str, Any]:
+    """What a run that goes on must have in common with the one before, besides its batches."""
+    return {
+        "objective": objective.describe(),
+        "lr": lr,
+        "optimizer": optimizer if isinstance(optimizer, str) else "own",
+        "validate_every": every,
+        "random_state": int(random_state) if isinstance(random_state, (int, np.integer)) else None,
+    }
 
 
 @contextmanager

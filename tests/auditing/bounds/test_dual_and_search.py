@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.dual_bracket import bracket_value
+from likewise.auditing.bounds.branch_and_bound import bracket_value, maximise
 from likewise.auditing.bounds.family import RegionBudget
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import encoded_sources
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.search.moves import Effort, MoveSearch
+from likewise.auditing.search.domain import Effort, MoveSearch
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy
 

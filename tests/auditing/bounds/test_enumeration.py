@@ -182,7 +182,7 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     from likewise.auditing.auditor import audit_asked
     from likewise.auditing.partitions.runner import Sizes
     from likewise.auditing.request import AuditRequest
-    from likewise.auditing.search.choosing import read_searches
+    from likewise.auditing.search.contract import read_searches
 
     model = answers_of_a_table(0)
     whole = lw.audit(model, frame, y, metric=metric, eps=0.02)

@@ -14,8 +14,8 @@ from likewise.auditing.bounds.exact_search import (
     BranchAndBoundSearch,
     ProofSearch,
     about_decisions,
+    prove_by_sample,
 )
-from likewise.auditing.bounds.sampled_proof import prove_by_sample
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget, Found, Search
@@ -173,7 +173,7 @@ def test_ctrl_c_keeps_what_earlier_searches_found():
 
 def test_a_sample_bounds_the_table(monkeypatch):
     """Time for fewer than all: the bound has a confidence and holds for everybody, and for the population."""
-    import likewise.auditing.bounds.sampled_proof as module
+    import likewise.auditing.bounds.exact_search as module
 
     model, domain, metric, X, y = setting("forest", n=400)
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
@@ -198,14 +198,15 @@ def test_a_sample_bounds_the_table(monkeypatch):
             # Most of the time is used, and hardly more.
             assert 150 < clock[0] < 230
             everybody = ProofSearch().solve(asked, Support.start(asked), eps, Budget())
-            assert proof.people < 400
+            assert proof.bound.method.values["drawn"] < 400
             assert (proof.bound.confidence, proof.bound.about, proof.bound.n) == (0.9, "sample", 400)
             assert proof.population_bound.about == "population"
-            lower = solve(everybody.support, eps)
+            lower, base = solve(everybody.support, eps), asked.base_loss.mean()
             assert proof.bound.value >= lower
             assert proof.population_bound.value >= lower
             assert proof.bound.value <= everybody.bound.value + 1.5
-            assert len(proof.rows) == len(proof.person)
+            # Rows that were found on the way stay, below the bound.
+            assert base < solve(proof.support, eps) <= proof.bound.value
 
 
 def solve(support, eps):
@@ -217,10 +218,10 @@ def solve(support, eps):
 def test_a_sampled_bound_is_said_with_its_confidence(monkeypatch):
     model, domain, metric, X, y = setting("forest", n=300)
     monkeypatch.setattr("likewise.auditing.bounds.exact_search._FEW", 10)
+    # Every look at the clock takes 20 seconds, but the reading of the model does not.
+    monkeypatch.setattr("likewise.auditing.bounds.exact_search.seconds_to_read", lambda problem: 1.0)
     ticks = iter(np.cumsum(np.full(10_000, 20.0)))
-    monkeypatch.setattr(
-        "likewise.auditing.bounds.sampled_proof.time.perf_counter", lambda: float(next(ticks))
-    )
+    monkeypatch.setattr("likewise.auditing.bounds.exact_search.time.perf_counter", lambda: float(next(ticks)))
     result = lw.audit(
         model,
         X,
@@ -278,7 +279,7 @@ def test_a_table_in_parts_is_bounded_from_a_sample(tmp_path):
 
 
 def test_searches_say_how_far_they_are(capsys):
-    from likewise.auditing.rounds import search_bar
+    from likewise.auditing.worst_case import search_bar
 
     model, domain, metric, X, y = setting("linear")
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)

@@ -12,8 +12,7 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.bounds import branch_and_bound
-from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.dual_bracket import bracket_value
+from likewise.auditing.bounds.branch_and_bound import bracket_value, maximise
 from likewise.auditing.bounds.family import Brackets, RegionBudget
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import encoded_sources

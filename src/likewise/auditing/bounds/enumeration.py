@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.finite_dual import Frontier
 from likewise.auditing.editable_rows import EditableRows, Field
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.people import tabular
+from likewise.auditing.results.sensitive import Enumeration
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import FloatArray, IntArray, to_numpy
 from likewise.core.messages import Message
+from likewise.counterfactuals.edits import edited_columns
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
@@ -57,6 +59,24 @@ def free_values(columns: tuple[Column, ...], metric: FairMetric) -> dict[int, Fl
     return found
 
 
+def free_alone(problem: AuditProblem) -> bool:
+    """Whether the metric makes the sensitive columns free, all their values, and nothing else."""
+    known, metric = _columns(problem), problem.coordinates.metric
+    if problem.values is None or known is None or metric.feature_map is not None:
+        return False
+    free = free_values(known, metric)
+    whole = all(
+        values is None or not known[i].categories or len(values) == len(known[i].categories)
+        for i, values in free.items()
+    )
+    return whole and {known[i].name for i in free} == set(map(str, edited_columns(problem.values.edits)))
+
+
+def _counterparts_are_all(problem: AuditProblem) -> bool:
+    """Whether everybody at no distance is a counterpart by the sensitive columns, and all their values are tried."""
+    return problem.values is not None and problem.values.exact and free_alone(problem)
+
+
 @dataclass(frozen=True)
 class EnumerationSearch(Search):
     """Ask the model about everybody at no fair distance; exact at ε = 0, whatever the model is.
@@ -83,6 +103,8 @@ class EnumerationSearch(Search):
         place = problem.coordinates
         if place.metric.feature_map is not None:
             return Message("why_not.feature_map")
+        if _counterparts_are_all(problem):
+            return None
         unknown = place.why_no_made_up_rows()
         if unknown is not None:
             return unknown
@@ -113,7 +135,9 @@ class EnumerationSearch(Search):
         return (Message("assumption.enumeration", columns=list(names)),)
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
-        """Add every row at no distance, and say that there are no others."""
+        """Add every row at no distance, and say that these are all; no counterpart is asked about twice."""
+        if _counterparts_are_all(problem) and any(isinstance(one, Enumeration) for one in support.sources):
+            return self._found(problem, support, eps)
         twins = FreeTwins.of(problem, _columns(problem))
         parts: list[_Asked] = []
         for first in range(0, len(twins), _ROWS_AT_ONCE):
@@ -232,7 +256,12 @@ def _ask(problem: AuditProblem, twins: FreeTwins, number: IntArray) -> _Asked:
     if not len(number):
         return person, number, np.zeros(0), np.zeros(0, dtype=bool)
     model, shown = problem.coordinates.model, problem.coordinates.for_model(twins.take(number))
-    loss = model.losses(shown, problem.labels[person])
+    loss = np.asarray(model.losses(shown, problem.labels[person]), dtype=np.float64)
     if not problem.decides:
         return person, number, loss, np.zeros(len(number), dtype=bool)
-    return person, number, loss, np.asarray(model.predict(shown) != problem.decisions[person])
+    otherwise = problem.decided_otherwise(
+        model.predict(shown), person, lambda at: problem.coordinates.for_model(twins.take(number[at])), loss
+    )
+    if model.loss.wants == "decisions":
+        loss = np.where(otherwise, loss, problem.base_loss[person])
+    return person, number, loss, otherwise

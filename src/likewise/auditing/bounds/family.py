@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,10 +43,25 @@ class LossBound:
             part[at] = new
 
 
-class Family(Protocol):
-    """A family of models that can be bounded over regions."""
+class Reading(Protocol):
+    """What was read off a model, as functions of rows of values."""
 
     layout: TableLayout
+    kind: str
+
+    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Outputs (n, C) at rows of values, and how far the model's own may lie from them by rounding, (n,)."""
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows, −1 where rounding leaves it open."""
+
+    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
+        """Rows on both sides of its splits, made of rows `base`, to compare what was read with the model."""
+
+
+class Family(Reading, Protocol):
+    """A family of models that can be bounded over regions."""
+
     slack: float
 
     def state(self, n: int) -> Any:
@@ -68,9 +83,6 @@ class Family(Protocol):
 
     def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
         """The one decision of each region or −1, how much each column matters, the state."""
-
-    def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows, −1 where rounding leaves it open."""
 
     def cuts(self, regions: Regions, column: IntArray, values: FloatArray) -> Split:
         """Where to cut a column of each region."""
@@ -225,30 +237,3 @@ class Brackets:
     def closed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whose bracket is closed, (n,)."""
         return np.asarray(self.upper - self.lower <= (self.tol + self.slack) * (1 + 1e-9))
-
-
-# Where in a region a decision is certain: linear functions that are all below 0 there.
-
-
-@dataclass(frozen=True, eq=False)
-class DecisionLines:
-    """A row x of the region is decided as class y wherever slope[y, k]ᵀx + offset[y, k] < 0 for every k."""
-
-    label: IntArray
-    importance: FloatArray
-    slope: FloatArray
-    offset: FloatArray
-    off: Any
-
-
-@runtime_checkable
-class LineDecider(Protocol):
-    """A family that also says where in a region a decision is certain."""
-
-    n_units: int
-
-    def decide_by_lines(self, regions: Regions, off: Any) -> DecisionLines:
-        """Decide regions as far as lines do; (n, U) units are known to be off."""
-
-    def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows, −1 where rounding leaves it open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from likewise.auditing.bounds.family import (
     Components,
-    DecisionLines,
     LossBound,
     lowered_by_answers,
     raised_by_answers,
@@ -18,7 +18,7 @@ from likewise.auditing.bounds.family import (
 from likewise.auditing.bounds.linear_bounds import Hidden, Lines, hidden_bounds, output_lines
 from likewise.auditing.bounds.moves import MoveArrays, layer_arrays
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, encoded_box, halves
-from likewise.core.checks import FloatArray
+from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.models.layers import Layers
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared
@@ -51,6 +51,17 @@ def column_importance(
             score += (loose[:, None, first:] @ hidden.reach)[:, 0]
     score = np.maximum(score * spread, 1e-12 * (spread > 0))
     return np.asarray(np.add.reduceat(score, layout.start, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionLines:
+    """A row x of the region is decided as class y wherever slope[y, k]ᵀx + offset[y, k] < 0 for every k."""
+
+    label: IntArray
+    importance: FloatArray
+    slope: FloatArray
+    offset: FloatArray
+    off: Any
 
 
 # What the straight part of a line leaves open where its rows are counted: a little, by the grid they are counted on.

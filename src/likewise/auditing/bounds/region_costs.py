@@ -335,8 +335,6 @@ class LeastCost:
         n = len(regions)
         bound, point = np.empty(n), np.empty((n, layout.width))
         values = np.empty((n, layout.n_columns))
-        kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))
-        shape = (kinds, layout.start, layout.count, layout.offset, layout.numbers)
         least_cost(
             lower,
             upper,
@@ -347,7 +345,7 @@ class LeastCost:
             warm,
             (form.scale, form.basis, form.values),
             layout.blocks,
-            shape,
+            layout.shape,
             price,
             slope,
             (bound, point, values),

@@ -133,10 +133,8 @@ def within_reach(
     """Take off each region what is further than its reach."""
     lower, upper = encoded_box(layout, regions)
     now = Regions(regions.low.copy(), regions.high.copy(), regions.allowed.copy())
-    kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))
-    shape = (kinds, layout.start, layout.count, layout.offset, layout.numbers)
-    metric = (form.scale, form.basis, form.values)
-    _shrink(lower, upper, now.low, now.high, now.allowed, origin, warm, metric, layout.blocks, shape, reach)
+    metric, box = (form.scale, form.basis, form.values), (now.low, now.high, now.allowed)
+    _shrink(lower, upper, *box, origin, warm, metric, layout.blocks, layout.shape, reach)
     return now
 
 
@@ -160,103 +158,97 @@ def _too_far(lower, upper, origin, warm, metric, blocks, in_block, reach, zeros,
 def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shape, reach):  # type: ignore[no-untyped-def]
     """Take off `low`, `high` and `allowed` what is too far."""
     kinds, start, count, offset, numbers = shape
-    n, width = lower.shape
+    width = lower.shape[1]
     zeros, x, inside = np.zeros(width), np.empty(width), np.empty(len(metric[2]))
     in_block = np.zeros(width, dtype=np.bool_)
-    for i in range(n):
+    for i in range(len(lower)):
         if not np.isfinite(reach[i]):
             continue
-        a, b = lower[i], upper[i]
+        known = origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside
         for p in range(len(kinds)):
-            j = start[p]
             if kinds[p] == 2:
-                left = 0
-                for c in range(count[p]):
-                    left += allowed[i, offset[p] + c]
-                for c in range(count[p]):
-                    if left <= 1 or allowed[i, offset[p] + c] == 0:
-                        continue
-                    if count[p] == 2:
-                        a[j], b[j] = float(c), float(c)
-                    else:
-                        a[j : j + count[p]], b[j : j + count[p]] = 0.0, 0.0
-                        a[j + c], b[j + c] = 1.0, 1.0
-                    far = _too_far(
-                        a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside
-                    )
-                    if far:
-                        # The last one stays, so that the region remains one; its own bound then says it is too far.
-                        allowed[i, offset[p] + c] = 0
-                        left -= 1
-                    if count[p] == 2:
-                        a[j] = 0.0 if allowed[i, offset[p]] != 0 else 1.0
-                        b[j] = 1.0 if allowed[i, offset[p] + 1] != 0 else 0.0
-                    else:
-                        for k in range(count[p]):
-                            b[j + k] = 1.0 if allowed[i, offset[p] + k] != 0 else 0.0
-                            a[j + k] = b[j + k] if left == 1 else 0.0
+                its = allowed[i, offset[p] : offset[p] + count[p]]
+                _shrink_category(start[p], its, lower[i], upper[i], known)
                 continue
-            whole = kinds[p] == 1
-            own = min(max(decode_number(p, origin[i, j], numbers), low[i, p]), high[i, p])
-            if whole:
-                own = np.rint(own)
             for side in (1, -1):
-                # The end comes to the middle while everything beyond it is too far.
-                inner, outer = own, high[i, p] if side > 0 else low[i, p]
-                if not np.isfinite(outer):
-                    continue
-                # Where even the end itself is within reach, nothing comes off.
-                kept = a[j] if side > 0 else b[j]
-                if side * (outer - inner) <= 0.0:
-                    continue
-                edge = encode_number(p, outer, numbers)
-                edge -= side * rounding_at(p, edge, numbers)
-                if side > 0:
-                    a[j] = edge
-                else:
-                    b[j] = edge
-                far = _too_far(a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside)
-                if side > 0:
-                    a[j] = kept
-                else:
-                    b[j] = kept
-                if not far:
-                    continue
-                for _ in range(_HALVINGS):
-                    middle = (inner + outer) / 2.0
-                    if is_curved(p, numbers):
-                        ends = encode_number(p, inner, numbers), encode_number(p, outer, numbers)
-                        middle = decode_number(p, (ends[0] + ends[1]) / 2.0, numbers)
-                        middle = min(max(middle, min(inner, outer)), max(inner, outer))
-                    step = 0.0
-                    if whole:
-                        middle = np.floor(middle) if side > 0 else np.ceil(middle)
-                        step = float(side)
-                    if side * (outer - middle) <= 0.0 or side * (outer - inner) <= 0.0:
-                        break
-                    edge = encode_number(p, middle + step, numbers)
-                    edge -= side * rounding_at(p, edge, numbers)
-                    if side > 0:
-                        kept, a[j] = a[j], edge
-                    else:
-                        kept, b[j] = b[j], edge
-                    far = _too_far(
-                        a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside
-                    )
-                    if side > 0:
-                        a[j] = kept
-                    else:
-                        b[j] = kept
-                    if far:
-                        outer = middle
-                        end = encode_number(p, middle, numbers)
-                        end += side * rounding_at(p, end, numbers)
-                        if side > 0:
-                            high[i, p], b[j] = middle, end
-                        else:
-                            low[i, p], a[j] = middle, end
-                    else:
-                        inner = middle + step
+                _shrink_number(
+                    p, start[p], side, kinds[p] == 1, low[i], high[i], lower[i], upper[i], numbers, known
+                )
+
+
+@compiled
+def _shrink_category(j, allowed, a, b, known):  # type: ignore[no-untyped-def]
+    """Take off the categories of a column that are too far.
+
+    The last one stays, so that the region remains one; its own bound then says it is too far.
+    """
+    count, left = len(allowed), 0
+    for c in range(count):
+        left += allowed[c]
+    for c in range(count):
+        if left <= 1 or allowed[c] == 0:
+            continue
+        if count == 2:
+            a[j], b[j] = float(c), float(c)
+        else:
+            a[j : j + count], b[j : j + count] = 0.0, 0.0
+            a[j + c], b[j + c] = 1.0, 1.0
+        if _too_far(a, b, *known):
+            allowed[c] = 0
+            left -= 1
+        if count == 2:
+            a[j] = 0.0 if allowed[0] != 0 else 1.0
+            b[j] = 1.0 if allowed[1] != 0 else 0.0
+        else:
+            for k in range(count):
+                b[j + k] = 1.0 if allowed[k] != 0 else 0.0
+                a[j + k] = b[j + k] if left == 1 else 0.0
+
+
+@compiled
+def _shrink_number(p, j, side, whole, low, high, a, b, numbers, known):  # type: ignore[no-untyped-def]
+    """Bring one end of a number towards the person while everything beyond the middle is too far."""
+    inner = min(max(decode_number(p, known[0][j], numbers), low[p]), high[p])
+    if whole:
+        inner = np.rint(inner)
+    outer, step = (high[p] if side > 0 else low[p]), (float(side) if whole else 0.0)
+    if not np.isfinite(outer) or side * (outer - inner) <= 0.0:
+        return
+    # Where even the end itself is within reach, nothing comes off.
+    if not _far_beyond(p, j, side, outer, a, b, numbers, known):
+        return
+    for _ in range(_HALVINGS):
+        middle = (inner + outer) / 2.0
+        if is_curved(p, numbers):
+            ends = encode_number(p, inner, numbers), encode_number(p, outer, numbers)
+            middle = decode_number(p, (ends[0] + ends[1]) / 2.0, numbers)
+            middle = min(max(middle, min(inner, outer)), max(inner, outer))
+        if whole:
+            middle = np.floor(middle) if side > 0 else np.ceil(middle)
+        if side * (outer - middle) <= 0.0 or side * (outer - inner) <= 0.0:
+            return
+        if not _far_beyond(p, j, side, middle + step, a, b, numbers, known):
+            inner = middle + step
+            continue
+        outer = middle
+        end = encode_number(p, middle, numbers)
+        end += side * rounding_at(p, end, numbers)
+        if side > 0:
+            high[p], b[j] = middle, end
+        else:
+            low[p], a[j] = middle, end
+
+
+@compiled
+def _far_beyond(p, j, side, value, a, b, numbers, known):  # type: ignore[no-untyped-def]
+    """Whether all of a region whose number is at a value or beyond it is too far."""
+    edge = encode_number(p, value, numbers)
+    edge -= side * rounding_at(p, edge, numbers)
+    end = a if side > 0 else b
+    kept, end[j] = end[j], edge
+    far = _too_far(a, b, *known)
+    end[j] = kept
+    return far
 
 
 # A region that reaches less than this share of what it did is looked over again for what is out of reach.

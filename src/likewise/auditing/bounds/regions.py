@@ -220,6 +220,12 @@ class TableLayout:
         return number_codes(self.columns)
 
     @cached_property
+    def shape(self) -> tuple[IntArray, IntArray, IntArray, IntArray, NumberCodes]:
+        """What compiled loops know of columns: kind (0 a number, 1 a whole one, 2 a category), places, and codes of numbers."""
+        kinds = np.where(self.is_category, 2, np.where(self.is_integer, 1, 0)).astype(np.int64)
+        return kinds, self.start, self.count, self.offset, self.numbers
+
+    @cached_property
     def owner(self) -> IntArray:
         """Column that each encoded column belongs to, (d,)."""
         return np.repeat(np.arange(self.n_columns), [column.width for column in self.columns])
@@ -270,11 +276,11 @@ class TableLayout:
 
 
 def not_linear(column: Column) -> str:
-    """Say why a model that reads a column's own numbers is no function of encoded rows that a bound can follow."""
+    """Say why a model that reads a column's own numbers cannot be followed by a bound over encoded rows."""
     scale = "linear" if column.curve is None else column.curve.name
     return (
-        f"bounds: the model reads {column.name!r} on another scale than the domain ({scale!r}), so its scores are no such "
-        f"function of encoded rows. Train it on rows of this domain, or leave the scale of {column.name!r} linear."
+        f"bounds: the model reads {column.name!r} on another scale than the domain ({scale!r}), so no bound "
+        f"can follow its scores. Train it on rows of this domain, or leave the scale of {column.name!r} linear."
     )
 
 

@@ -147,7 +147,6 @@ def shared_costs(
     # The range of (Pδ)_j over the box; a little more, for the rounding of these sums.
     least, most = low @ rise.T + high @ fall.T, high @ rise.T + low @ fall.T
     wider = 1e-12 * (1.0 + np.abs(low) + np.abs(high)).max(axis=1, keepdims=True)
-    kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))
     found = np.empty(prices.shape)
     leaves = paths.first, paths.below, paths.leaf, paths.start, paths.condition
     conditions = paths.column, paths.low, paths.high, paths.mask, paths.masks
@@ -155,7 +154,7 @@ def shared_costs(
         (*leaves, *conditions),
         values,
         np.asarray(state, dtype=np.int64),
-        (kinds, layout.start, layout.count, layout.offset, layout.numbers),
+        layout.shape,
         scale,
         (regions.low, regions.high, regions.allowed),
         origin,

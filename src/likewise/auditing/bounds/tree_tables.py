@@ -178,7 +178,7 @@ class TableTrees:
             group,
             np.array(masks, dtype=np.uint8).reshape(len(masks), layout.n_categories),
             values,
-            _peaks(trees, values),
+            peaks(trees.left, trees.right, values),
             np.einsum("c,lck->lk", trees.base, parts.mixing),
             slack,
         )
@@ -310,15 +310,15 @@ def _from_order(order: IntArray) -> FloatArray:
     return np.where(order >= 0, order, np.int64(-(2**63)) - order).view(np.float64)
 
 
-def _peaks(trees: TreeEnsemble, values: FloatArray) -> FloatArray:
+def peaks(left: Any, right: Any, values: FloatArray) -> FloatArray:
     """The highest leaf below each node; nodes may be shared, so each is looked at once, after its children."""
-    peak = np.where((trees.left < 0)[None, :, None], values, -np.inf)
-    known = trees.left < 0
+    peak = np.where((left < 0)[None, :, None], values, -np.inf)
+    known = left < 0
     while not known.all():
         ready = np.flatnonzero(~known)
-        ready = ready[known[trees.left[ready]] & known[trees.right[ready]]]
+        ready = ready[known[left[ready]] & known[right[ready]]]
         if not len(ready):
             break
-        peak[:, ready] = np.maximum(peak[:, trees.left[ready]], peak[:, trees.right[ready]])
+        peak[:, ready] = np.maximum(peak[:, left[ready]], peak[:, right[ready]])
         known[ready] = True
     return peak

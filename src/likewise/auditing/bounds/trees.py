@@ -22,7 +22,7 @@ from likewise.models.tree_ensemble import TreeEnsemble
 
 
 @compiled
-def _side(node, column, cut, group, left_words, first_word, low, high, words):  # type: ignore[no-untyped-def]
+def side_of(node, column, cut, group, left_words, first_word, low, high, words):  # type: ignore[no-untyped-def]
     """0 where a region goes left, 1 where it goes right, 2 where both."""
     p = column[node]
     g = group[node]
@@ -74,7 +74,7 @@ def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  
         for t in range(n_trees):
             node = np.int64(start[i, t])
             while left[node] >= 0:
-                side = _side(node, column, cut, group, left_words, first_word, low[i], high[i], words)
+                side = side_of(node, column, cut, group, left_words, first_word, low[i], high[i], words)
                 if side == 2:
                     break
                 node = left[node] if side == 0 else right[node]
@@ -94,7 +94,7 @@ def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  
                     if left[at] < 0:
                         best = values[y, at, k]
                         continue
-                    side = _side(at, column, cut, group, left_words, first_word, low[i], high[i], words)
+                    side = side_of(at, column, cut, group, left_words, first_word, low[i], high[i], words)
                     if side == 0:
                         stack[size] = left[at]
                         size += 1

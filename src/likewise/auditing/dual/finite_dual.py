@@ -4,18 +4,344 @@ On a `Frontier` the dual ``V(ε) = min_λ λε + mean_i max_j (loss_ij − λ d�
 in λ. Its primal is a fractional knapsack: every step from one corner of a row to the next costs transport and
 gains loss, the gain per transport falls along a row, and the best use of the budget ε takes the steps by
 falling gain per transport. One sort therefore gives V(ε) for all ε, the λ* of each and the worst-case map.
+
+For one row the inner problem of the paper's equation 5 over a finite set of candidates is ``max_j loss_j − λ d²_j``. Whatever
+λ ≥ 0 is, only corners of the upper concave frontier of the points (d²_j, loss_j) can attain it, so keeping those few corners
+solves the inner problem for every λ at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from likewise.auditing.dual.frontier import Floats, Frontier, Steps, steps_of
-from likewise.core.checks import IntArray
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import FloatArray, IntArray
+from likewise.core.errors import InputError, ModelError, bad_parameter
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """The frontier of every row, in compressed rows: the corners of the upper concave envelope of its (d², ℓ).
+
+    Make one with `from_points`; the constructor takes arrays that are in order already.
+
+    Parameters
+    ----------
+    indptr : int array of shape (n + 1,)
+        The corners of row i are ``indptr[i]:indptr[i + 1]``, by rising distance and rising loss.
+    squared_distance, loss : float arrays of shape (k,)
+        Where each corner lies. The first corner of a row is the row itself: distance 0 and its own loss. A
+        second corner at distance 0 is a twin that costs nothing.
+    candidate : int array of shape (k,)
+        Which candidate attains the corner; -1 is the row itself.
+
+    Examples
+    --------
+    Two people: the second can be moved for nothing, and further at a price.
+
+    >>> frontier = Frontier.from_points(
+    ...     base_loss=[0.5, 0.2], row=[1, 1, 1], squared_distance=[0.0, 1.0, 2.0], loss=[0.3, 0.4, 0.9],
+    ...     candidate=[7, 8, 9],
+    ... )
+    >>> frontier.indptr.tolist(), frontier.candidate.tolist()
+    ([0, 1, 4], [-1, -1, 7, 9])
+    >>> frontier.conjugate(0.1)
+    array([0.5, 0.7])
+    """
+
+    indptr: IntArray
+    squared_distance: FloatArray
+    loss: FloatArray
+    candidate: IntArray
+
+    @classmethod
+    def from_points(
+        cls, *, base_loss: Any, row: Any, squared_distance: Any, loss: Any, candidate: Any
+    ) -> Frontier:
+        """Keep the corners among any number of points per row, in any order.
+
+        Parameters
+        ----------
+        base_loss : array of shape (n,)
+            The loss of each row where it stands.
+        row : int array of shape (k,)
+            The row each point belongs to. A row may have no point.
+        squared_distance, loss, candidate : arrays of shape (k,)
+            The points. Between points that are equal the one that came first is kept.
+
+        Returns
+        -------
+        Frontier
+
+        Examples
+        --------
+        >>> Frontier.from_points(
+        ...     base_loss=[1.0], row=[0], squared_distance=[1.0], loss=[0.5], candidate=[0]
+        ... ).loss
+        array([1.])
+        """
+        base = np.asarray(base_loss, dtype=np.float64)
+        rows = np.asarray(row, dtype=np.int64)
+        distance = np.asarray(squared_distance, dtype=np.float64)
+        losses = np.asarray(loss, dtype=np.float64)
+        names = np.asarray(candidate, dtype=np.int64)
+        _check_points(base, rows, distance, losses, names)
+        worse = np.flatnonzero(losses > base[rows])
+        rows, distance, losses, names = rows[worse], distance[worse], losses[worse], names[worse]
+        keep = _undominated(rows, distance, losses)
+        rows = np.concatenate([np.arange(len(base)), rows[keep]])
+        distance = np.concatenate([np.zeros(len(base)), distance[keep]])
+        losses = np.concatenate([base, losses[keep]])
+        names = np.concatenate([np.full(len(base), -1), names[keep]])
+        # Stable: a row's own point goes before a twin at no distance, whose loss is higher.
+        order = np.lexsort((losses, distance, rows))
+        return cls._sorted(len(base), rows[order], distance[order], losses[order], names[order])
+
+    @classmethod
+    def _sorted(
+        cls, n: int, rows: IntArray, distance: FloatArray, losses: FloatArray, names: IntArray
+    ) -> Frontier:
+        corners = _concave_corners(rows, distance, losses)
+        indptr = np.searchsorted(rows[corners], np.arange(n + 1)).astype(np.int64)
+        return cls(indptr, distance[corners], losses[corners], names[corners])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    @property
+    def base_loss(self) -> FloatArray:
+        """Loss of each row where it stands, shape (n,)."""
+        return np.asarray(self.loss[self.indptr[:-1]])
+
+    @property
+    def row(self) -> IntArray:
+        """The row each corner belongs to, shape (k,)."""
+        return np.repeat(np.arange(self.n_rows), np.diff(self.indptr))
+
+    def conjugate(self, lam: float) -> FloatArray:
+        """Return ``max_j loss_j − λ d²_j`` of each row, shape (n,): the paper's ℓ^c_λ on this support.
+
+        Examples
+        --------
+        >>> f = Frontier.from_points(
+        ...     base_loss=[0.0], row=[0], squared_distance=[2.0], loss=[3.0], candidate=[0]
+        ... )
+        >>> f.conjugate(1.0), f.conjugate(9.0)
+        (array([1.]), array([0.]))
+        """
+        return np.asarray(np.maximum.reduceat(self.loss - lam * self.squared_distance, self.indptr[:-1]))
+
+    def worst_at_no_distance(self) -> FloatArray:
+        """Return the highest loss of each row at distance 0, its own included, shape (n,).
+
+        Examples
+        --------
+        >>> f = Frontier.from_points(
+        ...     base_loss=[0.0], row=[0, 0], squared_distance=[0.0, 2.0], loss=[1.0, 3.0], candidate=[0, 1]
+        ... )
+        >>> f.worst_at_no_distance()
+        array([1.])
+        """
+        here = np.where(self.squared_distance == 0, self.loss, -np.inf)
+        return np.asarray(np.maximum.reduceat(here, self.indptr[:-1]))
+
+    def best(self, lam: float) -> IntArray:
+        """Return the corner where each row attains its `conjugate`, shape (n,); of equals the nearest.
+
+        This is the unfair map T_λ (paper, equation 6): use it on `candidate`, `loss`, `squared_distance`.
+
+        Examples
+        --------
+        >>> f = Frontier.from_points(
+        ...     base_loss=[0.0], row=[0], squared_distance=[2.0], loss=[3.0], candidate=[4]
+        ... )
+        >>> f.candidate[f.best(1.0)], f.candidate[f.best(9.0)]
+        (array([4]), array([-1]))
+        """
+        top = self.conjugate(lam)
+        hits = np.flatnonzero(self.loss - lam * self.squared_distance == np.repeat(top, np.diff(self.indptr)))
+        # Corners rise strictly, so the first corner that attains the top is the nearest of the equals.
+        return np.asarray(hits[np.searchsorted(hits, self.indptr[:-1])], dtype=np.int64)
+
+    def take(self, rows: Any) -> Frontier:
+        """Return the frontier of some rows (numbers, a mask or a slice), in the order asked for.
+
+        Examples
+        --------
+        >>> f = Frontier.from_points(
+        ...     base_loss=[0.0, 1.0], row=[], squared_distance=[], loss=[], candidate=[]
+        ... )
+        >>> f.take([1]).base_loss
+        array([1.])
+        """
+        chosen = np.arange(self.n_rows)[rows if isinstance(rows, slice) else np.asarray(rows)]
+        counts = np.diff(self.indptr)[chosen]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        points = np.repeat(self.indptr[:-1][chosen] - indptr[:-1], counts) + np.arange(indptr[-1])
+        return Frontier(indptr, self.squared_distance[points], self.loss[points], self.candidate[points])
+
+    @staticmethod
+    def stack(parts: Sequence[Frontier]) -> Frontier:
+        """Put frontiers of different rows one below the other, for audits that go chunk by chunk."""
+        if not parts:
+            raise InputError("Frontier.stack: 'parts' is empty. Pass at least one frontier.")
+        sizes = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+        indptr = [part.indptr[1:] + start for part, start in zip(parts, sizes, strict=False)]
+        return Frontier(
+            np.concatenate([np.zeros(1, dtype=np.int64), *indptr]),
+            np.concatenate([part.squared_distance for part in parts]),
+            np.concatenate([part.loss for part in parts]),
+            np.concatenate([part.candidate for part in parts]),
+        )
+
+    def merge(self, other: Frontier, *, offset: int = 0) -> Frontier:
+        """Return the frontier over the candidates of both, for the same rows.
+
+        Parameters
+        ----------
+        other : Frontier
+            Of the same rows with the same own losses, over other candidates.
+        offset : int, default=0
+            Added to the other's candidate numbers, where it counts from a table of its own.
+
+        Returns
+        -------
+        Frontier
+
+        Examples
+        --------
+        >>> a, b = (
+        ...     Frontier.from_points(base_loss=[0.0], row=[0], squared_distance=[1.0], loss=[l], candidate=[0])
+        ...     for l in (2.0, 3.0)
+        ... )
+        >>> a.merge(b, offset=10).candidate
+        array([-1, 10])
+        """
+        if self.n_rows != other.n_rows or not np.array_equal(self.base_loss, other.base_loss):
+            raise InputError(
+                "Frontier.merge: the two frontiers are not of the same rows (their own losses differ). "
+                "Build both from the same rows, labels and model."
+            )
+        moves = [self.candidate >= 0, other.candidate >= 0]
+        pairs = list(zip((self, other), moves, strict=True))
+        return Frontier.from_points(
+            base_loss=self.base_loss,
+            row=np.concatenate([part.row[move] for part, move in pairs]),
+            squared_distance=np.concatenate([part.squared_distance[move] for part, move in pairs]),
+            loss=np.concatenate([part.loss[move] for part, move in pairs]),
+            candidate=np.concatenate([self.candidate[moves[0]], other.candidate[moves[1]] + offset]),
+        )
+
+
+def _check_points(
+    base: FloatArray, rows: IntArray, distance: FloatArray, losses: FloatArray, names: IntArray
+) -> None:
+    if base.ndim != 1 or not base.size:
+        raise InputError("Frontier: 'base_loss' is empty. Pass at least one row.")
+    if not (rows.shape == distance.shape == losses.shape == names.shape and rows.ndim == 1):
+        raise InputError(
+            "Frontier: 'row', 'squared_distance', 'loss' and 'candidate' must be one-dimensional and equally "
+            f"long, got shapes {rows.shape}, {distance.shape}, {losses.shape}, {names.shape}."
+        )
+    if rows.size and (rows.min() < 0 or rows.max() >= len(base)):
+        raise InputError(f"Frontier: 'row' must be between 0 and {len(base) - 1}.")
+    if not (np.isfinite(base).all() and np.isfinite(losses).all()):
+        raise ModelError(
+            "Frontier: some losses are not finite, so no worst case can be told from them. "
+            "Check the model's outputs on the audited rows and their twins."
+        )
+    if distance.size and not (np.isfinite(distance).all() and distance.min() >= 0):
+        raise InputError("Frontier: 'squared_distance' must be finite and not negative.")
+
+
+def _undominated(rows: IntArray, distance: FloatArray, losses: FloatArray) -> IntArray:
+    """Points that no other point of their row beats: none has at least the loss at no more distance."""
+    if not rows.size:
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort((distance, -losses, rows))
+    # Scanning from the highest loss down, a point stands out where the distance falls below all before it.
+    # Ranks, shifted so that a later row ranks below every earlier one, make one pass over all rows exact.
+    rank = np.unique(distance[order], return_inverse=True)[1].astype(np.int64)
+    rank += (rows[order[-1]] - rows[order]) * (int(rank.max()) + 1)
+    lowest = np.minimum.accumulate(rank)
+    stands_out = np.concatenate([[True], rank[1:] < lowest[:-1]])
+    return np.asarray(order[stands_out], dtype=np.int64)
+
+
+def _concave_corners(rows: IntArray, distance: FloatArray, losses: FloatArray) -> IntArray:
+    """Corners of the concave frontier of points sorted by row, distance and loss (both strictly rising).
+
+    A point on or below the chord of any two others is not a corner, so all such points of all rows go at once;
+    rows that lost none are done (what is concave at every point is concave), the others are looked at again.
+    """
+    active, done = np.arange(len(rows)), []
+    while len(active):
+        r, d, f = rows[active], distance[active], losses[active]
+        inner = (r[:-2] == r[1:-1]) & (r[1:-1] == r[2:])
+        below = (d[1:-1] - d[:-2]) * (f[2:] - f[:-2]) >= (f[1:-1] - f[:-2]) * (d[2:] - d[:-2])
+        drop = np.zeros(len(active), dtype=bool)
+        drop[1:-1] = inner & below
+        again = np.isin(r, r[drop])
+        done.append(active[~again])
+        active = active[again & ~drop]
+    return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *done]))
+
+
+# Steps from corner to corner of everybody's frontier: what each costs, and what it gains per transport.
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps, whose they are, and what they gain per transport (inf: they cost nothing)."""
+
+    row: IntArray
+    transport: FloatArray
+    gain: FloatArray
+    slope: FloatArray
+
+    def goes(self, lam: float, before: int = 0) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each step is taken at λ: those that gain more than λ per transport, and the free ones always.
+
+        Steps that gain just λ are taken by the rows before number `before`.
+        """
+        tied = (self.slope == lam) & (self.row < before)
+        return np.asarray((self.slope > lam) | np.isinf(self.slope) | tied)
+
+    def taken(self, lam: float, n_rows: int, before: int = 0) -> IntArray:
+        """How many steps each row takes at λ."""
+        return np.bincount(self.row[self.goes(lam, before)], minlength=n_rows)
+
+    def until(self, lam: float, room: float) -> tuple[int, float]:
+        """Take the steps that gain just λ in the order of the rows, until their transport is more than `room`.
+
+        Return the row at which that happens, one beyond the last if it does not, and the transport of them all.
+        """
+        tied = np.flatnonzero(self.slope == lam)
+        cost = np.cumsum(self.transport[tied])
+        over = tied[np.searchsorted(cost, room, side="right") :]
+        if len(over):
+            return int(self.row[over[0]]), float(cost[-1])
+        return int(self.row.max(initial=-1)) + 1, float(cost[-1]) if len(cost) else 0.0
+
+
+def steps_of(frontier: Frontier, weight: FloatArray | None = None) -> Steps:
+    """Return the steps of all rows."""
+    row = frontier.row
+    step = np.flatnonzero(row[1:] == row[:-1]) if len(row) else np.zeros(0, dtype=np.int64)
+    transport = frontier.squared_distance[step + 1] - frontier.squared_distance[step]
+    gain = frontier.loss[step + 1] - frontier.loss[step]
+    free = transport <= 0
+    with np.errstate(divide="ignore", over="ignore"):
+        slope = np.where(free, np.inf, gain / np.where(free, 1.0, transport))
+    if weight is not None:
+        transport, gain = weight[row[step]] * transport, weight[row[step]] * gain
+    return Steps(row[step], transport, gain, slope)
+
 
 # The exact curve ε ↦ V(ε): concave, non-decreasing, linear between its breakpoints.
 
@@ -25,9 +351,9 @@ class DualCurve:
     """The exact curve ε ↦ V(ε): concave, non-decreasing, linear between its breakpoints."""
 
     base_loss: float
-    eps: Floats
-    values: Floats
-    slopes: Floats
+    eps: FloatArray
+    values: FloatArray
+    slopes: FloatArray
 
     def value(self, eps: Any) -> Any:
         """Return V(ε) of one ε or of an array of them; ε = inf is allowed."""
@@ -74,7 +400,7 @@ class DualCurve:
         return DualCurve(self.base_loss, eps, values, np.diff(values) / np.diff(eps))
 
 
-def check_eps(eps: Any, owner: str) -> Floats:
+def check_eps(eps: Any, owner: str) -> FloatArray:
     """Return budgets as an array, or raise an error where one is negative or no number."""
     try:
         budget = np.asarray(eps, dtype=np.float64)
@@ -94,6 +420,7 @@ def _like_input(result: Any, given: Any) -> Any:
 
 # Bits of a float64's mantissa: with all of them every slope has a bin of its own.
 ALL_BITS = 52
+_CRUMB = 1e-9
 _FIELDS = ("low", "high", "transport", "gain", "count")
 
 
@@ -102,10 +429,10 @@ class BinnedSteps:
     """Steps that cost something, or their sums in bins of their slope."""
 
     bits: int
-    low: Floats
-    high: Floats
-    transport: Floats
-    gain: Floats
+    low: FloatArray
+    high: FloatArray
+    transport: FloatArray
+    gain: FloatArray
     count: IntArray
 
     @classmethod
@@ -155,10 +482,20 @@ class BinnedSteps:
         ]
         return BinnedSteps(ALL_BITS, *columns)
 
-    def bin_at(self, eps: float, n: int) -> int | None:
+    def bin_at(self, eps: float, n: float) -> int | None:
         """Return the bin in which the budget of n rows ends, None where it is more than all of them need."""
         k = int(np.searchsorted(np.cumsum(self.transport) / n, eps, side="right"))
         return k if k < len(self) else None
+
+    def room(self, eps: float, n: float) -> tuple[float, bool]:
+        """Return the budget left when everything worth more than λ* is taken, and whether a step worth λ* may fit in it."""
+        bins = self.summed()
+        at = bins.bin_at(eps, n)
+        if at is None or eps == 0:
+            return 0.0, False
+        # Sums in another order differ in their last digits; a step that just fits must fit whatever the order.
+        room = eps * n * (1.0 + _CRUMB) - float(np.sum(bins.transport[:at]))
+        return room, bool(bins.count[at] > 1 or bins.transport[at] <= room)
 
     def curve(self, *, n: float, base: float, free: float) -> DualCurve:
         """Return ε ↦ V(ε) of people whose mass is n."""
@@ -172,7 +509,11 @@ class BinnedSteps:
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """The worst case at one budget ε: its value, λ*, and where every row goes."""
+    """The worst case at one budget ε: its value, λ*, and where every row goes.
+
+    Steps that are worth just λ* are taken in the order of the rows; of one row, `split_row`, only a fraction of its mass
+    may take its next step.
+    """
 
     eps: float
     value: float
@@ -180,7 +521,7 @@ class DualSolution:
     lambda_: float
     transport: float
     corner: IntArray
-    split_rows: IntArray
+    split_row: int | None
     split_fraction: float
 
     @property
@@ -249,14 +590,13 @@ def solve_dual(
     curve = dual_curve(frontier, sample_weight=sample_weight) if curve is None else curve
     steps = steps_of(frontier, _check_weight(sample_weight, frontier.n_rows))
     lam = float(curve.lambda_(budget))
-    taken = steps.goes(lam)
-    corner = frontier.indptr[:-1] + steps.taken(lam, frontier.n_rows)
-    spent = float(np.sum(steps.transport[taken]))
-    edge = np.flatnonzero((steps.slope == lam) & ~taken)
-    room, width = budget - spent, float(np.sum(steps.transport[edge]))
-    fraction = float(np.clip(room / width, 0.0, 1.0)) if width > 0 else 0.0
-    # Sums in another order may leave a crumb of budget; a share of that size is rounding, not a split.
-    fraction = 0.0 if fraction < 1e-12 else fraction
+    before, _ = steps.until(lam, BinnedSteps.of(steps).room(budget, 1.0)[0])
+    corner = frontier.indptr[:-1] + steps.taken(lam, frontier.n_rows, before)
+    spent = float(np.sum(steps.transport[steps.goes(lam, before)]))
+    width = float(np.sum(steps.transport[(steps.slope == lam) & (steps.row == before)]))
+    # A crumb of budget is rounding, not a split.
+    room = max(budget - spent, 0.0)
+    fraction = min(room / width, 1.0) if width > 0 and room > _CRUMB * budget else 0.0
     return DualSolution(
         eps=budget,
         value=float(curve.value(budget)),
@@ -264,12 +604,12 @@ def solve_dual(
         lambda_=lam,
         transport=spent + fraction * width,
         corner=corner.astype(np.int64),
-        split_rows=np.unique(steps.row[edge]) if fraction > 0 else np.zeros(0, dtype=np.int64),
+        split_row=before if fraction > 0 else None,
         split_fraction=fraction,
     )
 
 
-def _check_weight(sample_weight: Any, n: int) -> Floats:
+def _check_weight(sample_weight: Any, n: int) -> FloatArray:
     if sample_weight is None:
         return np.full(n, 1.0 / n)
     weight = np.asarray(sample_weight, dtype=np.float64)

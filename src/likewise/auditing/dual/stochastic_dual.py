@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.dual.frontier import Floats
-from likewise.core.checks import IntArray, check_number, to_numpy
+from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import NotConvergedError, bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 
@@ -27,7 +26,7 @@ class Algorithm1Result:
     lambda_: float
     value: float
     transport: float
-    history: Floats
+    history: FloatArray
     converged: bool
 
     @property
@@ -135,7 +134,7 @@ def _step_rule(step_size: float | Callable[[int], float] | None, lam: float) -> 
     return scaled
 
 
-def _searched(search: WorstCaseSearch, rows: IntArray, lam: float) -> tuple[Floats, Floats]:
+def _searched(search: WorstCaseSearch, rows: IntArray, lam: float) -> tuple[FloatArray, FloatArray]:
     loss, distance = (to_numpy(part).astype(np.float64) for part in search(rows, lam))
     if loss.shape != rows.shape or distance.shape != rows.shape:
         raise bad_parameter(

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.dual.frontier import Floats, Frontier
+from likewise.auditing.dual.finite_dual import Frontier
 from likewise.auditing.results.unfair_map import UnfairMap, make_unfair_map
-from likewise.core.checks import IntArray
+from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame
 
 if TYPE_CHECKING:
-    from likewise.auditing.coordinates import Coordinates
-    from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.problem import AuditProblem, Coordinates
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -35,7 +34,7 @@ class FoundRows:
     """Encoded rows that a search found, by number."""
 
     coordinates: Coordinates
-    x: Floats
+    x: FloatArray
 
     def __len__(self) -> int:
         return len(self.x)
@@ -52,7 +51,7 @@ class Support:
     problem: AuditProblem
     sources: tuple[Numbered, ...]
     frontier: Frontier
-    nearest_change: Floats
+    nearest_change: FloatArray
 
     @classmethod
     def start(cls, problem: AuditProblem) -> Support:
@@ -76,7 +75,7 @@ class Support:
         nearest = np.where(np.asarray(changed), 0.0, self.nearest_change)
         return replace(self, sources=(*self.sources, source), frontier=merged, nearest_change=nearest)
 
-    def with_rows(self, x: Floats, person: IntArray, *, resolution: float | None = None) -> Support:
+    def with_rows(self, x: FloatArray, person: IntArray, *, resolution: float | None = None) -> Support:
         """Add encoded rows that were found for single people; the model is asked and the distance measured here."""
         x, person = np.asarray(x, dtype=np.float64), np.asarray(person, dtype=np.int64)
         if not len(x):
@@ -91,8 +90,13 @@ class Support:
         nearer = np.flatnonzero(distance < nearest[person])
         if problem.decides and len(nearer):
             decided = place.model.predict(place.encoded_for_model(x[nearer]))
-            differs = nearer[decided != problem.decisions[person[nearer]]]
+            other = problem.decided_otherwise(
+                decided, person[nearer], lambda at: place.encoded_for_model(x[nearer[at]]), loss[nearer]
+            )
+            differs = nearer[other]
             np.minimum.at(nearest, person[differs], distance[differs])
+            if place.model.loss.wants == "decisions":
+                loss[nearer[~other]] = problem.base_loss[person[nearer[~other]]]
         points = Frontier.from_points(
             base_loss=self.frontier.base_loss,
             row=person,
@@ -102,7 +106,7 @@ class Support:
         )
         return self._with_found(FoundRows(place, x), points, nearest)
 
-    def _check_rows(self, x: Floats, person: IntArray) -> None:
+    def _check_rows(self, x: FloatArray, person: IntArray) -> None:
         place = self.problem.coordinates
         outside = ~place.possible(x)
         fixed = place.fixed_positions()
@@ -117,7 +121,7 @@ class Support:
                 "Pass it through domain.nearest_valid(x, origin) first."
             )
 
-    def _with_found(self, rows: FoundRows, frontier: Frontier, nearest: Floats) -> Support:
+    def _with_found(self, rows: FoundRows, frontier: Frontier, nearest: FloatArray) -> Support:
         """Merge, and keep only found rows that the frontier needs, so that rounds of search do not pile up."""
         sources, earlier, below = self.sources, rows.x[:0], len(self)
         if sources and isinstance(sources[-1], FoundRows):
@@ -146,8 +150,15 @@ class Support:
         unseen = (frontier.candidate >= 0) & (frontier.squared_distance < nearest[row])
         corner = np.flatnonzero(unseen) if self.problem.decides else np.zeros(0, dtype=np.int64)
         if len(corner):
-            decided = self._decided(corner)
-            differs = corner[decided != self.problem.decisions[row[corner]]]
+            place = self.problem.coordinates
+            differs = corner[
+                self.problem.decided_otherwise(
+                    self._decided(corner),
+                    row[corner],
+                    lambda at: place.for_model(self.twins(corner[at])),
+                    frontier.loss[corner],
+                )
+            ]
             np.minimum.at(nearest, row[differs], frontier.squared_distance[differs])
         person = np.flatnonzero(np.isfinite(nearest))
         return Frontier.from_points(
@@ -182,7 +193,7 @@ class Support:
         place = self.problem.coordinates
         return place.model.predict(place.for_model(self.twins(corner) if twins is None else twins))
 
-    def best_rows(self, lambda_: float) -> Floats:
+    def best_rows(self, lambda_: float) -> FloatArray:
         """Return the encoded row of each person that attains most at a λ, (n, d); their own where none does better."""
         # 0 · ∞ is not a number; a move that costs anything at all is worth none at this price.
         corner = self.frontier.best(min(lambda_, 1e30))

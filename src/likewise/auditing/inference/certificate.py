@@ -15,14 +15,18 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from likewise.auditing.dual.moments import Moments
-from likewise.auditing.inference.limits import check_confidence
 from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.exact_sum import Moments
 from likewise.core.messages import Message
 from likewise.core.text import short_number
 
 # A confidence interval that says what it is about.
+
+
+def check_confidence(value: float, owner: str, name: str = "confidence") -> float:
+    """Return a probability strictly between 0 and 1, or raise an error."""
+    return check_number(value, owner=owner, name=name, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
 IntervalAbout = Literal["given candidates", "population"]

@@ -11,7 +11,7 @@ from likewise.auditing.results.effects import ANOTHER, ANY, OTHER
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.messages import Message
-from likewise.core.text import short_number
+from likewise.core.text import short_number, value_words
 
 if TYPE_CHECKING:
     from likewise.auditing.inference.certificate import ConfidenceInterval
@@ -211,7 +211,7 @@ def headline(result: AuditResult) -> Headline:
         read, said["tolerance"] = "apart", only.tolerance
     if result.unread:
         title = Message("badge.not_read", columns=columns)
-        sentence = Message("headline.not_read", columns=columns)
+        sentence = Message("headline.not_read", **said)
         return Headline("not_read", title, sentence, _sure(result), _limit(result))
     if result.same:
         title = Message("badge.not_found", columns=columns)
@@ -288,7 +288,7 @@ def exchange_words(rows: Sequence[Any]) -> Message:
     said: Message | None = None
     for row in rows:
         values: dict[str, Any] = {name: int(row[name]) for name in ("people", "gain", "lose")}
-        values |= {name: str(row[name]) for name in ("attribute", "recorded", "instead")}
+        values |= {name: value_words(row[name]) for name in ("attribute", "recorded", "instead")}
         if said is not None:
             said = Message("headline.exchange_back", first=said, **values)
         else:
@@ -322,8 +322,8 @@ def _number_words(result: AuditResult) -> Message:
     key = "headline.number_lower" if first["change"] < 0 else "headline.number_higher"
     effect = Message(
         key,
-        recorded=str(first["recorded"]),
-        instead=str(first["instead"]),
+        recorded=value_words(first["recorded"]),
+        instead=value_words(first["instead"]),
         change=abs(float(first["change"])),
         n=int(first["people"]),
     )
@@ -357,7 +357,7 @@ def _values(result: AuditResult) -> Message:
     only = result.sensitive
     assert only is not None
     columns = [str(name) for name in only.attributes]
-    tried = dict.fromkeys(str(one.instead) for one in only.exchanges if one.single)
+    tried = dict.fromkeys(value_words(one.instead) for one in only.exchanges if one.single)
     if len(columns) > 1 or not 0 < len(tried) <= _NAMED or not tried.keys().isdisjoint((OTHER, ANOTHER)):
         return Message("sure.values", columns=columns)
     return Message("sure.values_named", columns=columns, values=", ".join(sorted(tried)))

@@ -11,6 +11,7 @@ that losing files costs time and changes nothing.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 import uuid
@@ -23,11 +24,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps
-from likewise.auditing.dual.frontier import Frontier, steps_of
+from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps, Frontier, steps_of
 from likewise.auditing.first_answer import Clock, first_answer, ready_people
 from likewise.auditing.inference.certificate import Bound
-from likewise.auditing.inference.conclusion import conclude
 from likewise.auditing.inference.intervals import prices_around
 from likewise.auditing.partitions.engine import Engine, LocalEngine
 from likewise.auditing.partitions.tables import (
@@ -42,27 +41,29 @@ from likewise.auditing.partitions.tables import (
     survey,
 )
 from likewise.auditing.people import AuditedPeople, rows_of
-from likewise.auditing.preparation import Prepared, prepare, problem_of
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.request import AuditRequest
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import enumerate_sensitive
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.auditing.rounds import (
+from likewise.auditing.search.contract import Budget, Search, choose_searches
+from likewise.auditing.worst_case import (
+    Cut,
     Ending,
     FoundSums,
     OnProgress,
+    Prepared,
     SettledSums,
     Worst,
     bound_kind,
+    conclude,
     corners,
+    prepare,
+    problem_of,
     search_people,
     settle,
-    steps_taken,
 )
-from likewise.auditing.search.choosing import choose_searches
-from likewise.auditing.search.contract import Budget, Search
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.core.files import atomic_path
@@ -162,14 +163,20 @@ def narrow_part(job: Job, part: Part, *, low: float, high: float, bits: int) -> 
     return BinnedSteps.of(steps_of(_kept(job, part)), bits=bits, low=low, high=high)
 
 
+def tied_part(job: Job, part: Part, *, lam: float, room: float) -> tuple[int, float]:
+    """Return the number of the first person whose steps worth just λ* no longer fit, and the transport of all such steps."""
+    row, transport = steps_of(_kept(job, part)).until(lam, room)
+    return part.first + row, transport
+
+
 def settle_part(
-    job: Job, part: Part, *, lam: float, prices: Sequence[float], folder: str | None = None
+    job: Job, part: Part, *, cut: Cut, prices: Sequence[float], folder: str | None = None
 ) -> SettledSums:
     """Say what λ* means for a part's people, and write their unfair map if a folder is given."""
     frontier = _kept(job, part)
     if folder is not None:
-        _write_map(job, part, steps_taken(frontier, lam), Path(folder))
-    return settle(frontier, lam, prices, first=part.first, top=job.top)
+        _write_map(job, part, cut.taken(frontier, first=part.first), Path(folder))
+    return settle(frontier, cut, prices, first=part.first, top=job.top)
 
 
 def _kept(job: Job, part: Part) -> Frontier:
@@ -353,9 +360,7 @@ def _prepare(
     sample = table.sample
     assert sample is not None
     people, y = sample.rows.frame, sample.rows.y
-    some = problem_of(asked, people, y, asked.domain).with_known(
-        total=n, absent=sample.rows.absent, labelled=asked.labelled
-    )
+    some = problem_of(asked, people, y, total=n, absent=sample.rows.absent)
     drawn = some if sample.random.all() else some.of(people[sample.random], y[sample.random])
     provers = tuple(
         search
@@ -458,10 +463,14 @@ class AuditRunner:
             for bound in self.bounds
         ]
         found = replace(found, ending=found.ending.with_bounds(proved))
-        curve = self._narrowed(found.steps, eps).curve(n=self.n, base=base, free=found.free.mean)
+        steps = self._narrowed(found.steps, eps)
+        curve = steps.curve(n=self.n, base=base, free=found.free.mean)
         target = None if folder is None else str(folder.open())
         settling = partial(
-            settle_part, lam=float(curve.lambda_(eps)), prices=prices_around(curve, eps), folder=target
+            settle_part,
+            cut=self._cut(steps, float(curve.lambda_(eps)), eps),
+            prices=prices_around(curve, eps),
+            folder=target,
         )
         settled: SettledSums = self._added(
             settling, partial(added_settled, top=self.job.top), "writing the map" if target else ""
@@ -484,6 +493,19 @@ class AuditRunner:
             )
             at = steps.bin_at(eps, self.n)
         return steps
+
+    def _cut(self, steps: BinnedSteps, lam: float, eps: float) -> Cut:
+        """Let the steps that are worth just λ* be taken in the order of the table, until the budget is spent."""
+        room, fits = steps.room(eps, self.n)
+        if not fits:
+            return Cut(lam if eps > 0 else math.inf)
+        needed = list(self.engine.map(partial(tied_part, lam=lam, room=room), self.job, self.parts))
+        for part, (_, transport) in zip(self.parts, needed, strict=True):
+            if transport > room:
+                ((before, _),) = self.engine.map(partial(tied_part, lam=lam, room=room), self.job, [part])
+                return Cut(lam, before)
+            room -= transport
+        return Cut(lam, self.n)
 
     def _maps(self, several: Sequence[Worst]) -> list[UnfairMap]:
         """Show the most harmed people beside their twins, who are searched again."""

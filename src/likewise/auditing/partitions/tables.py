@@ -78,6 +78,8 @@ class ParquetTable:
     paths: tuple[str, ...]
     target: str | None
     favourable: Any = None
+    # Columns that are not read.
+    ignore: tuple[str, ...] = ()
     dtypes: Mapping[str, Any] = field(default_factory=dict)
     clean: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     prepare: Callable[[pd.DataFrame, Any], Rows] | None = None
@@ -92,34 +94,39 @@ class ParquetTable:
             raise InputError(f"audit: no file fits {str(pattern)!r}. Check the path of the Parquet files.")
         target, favourable = y if isinstance(y, tuple) else (y, None)
         table = cls(paths, target, favourable)
-        if not isinstance(target, str) or target not in table.schema.names:
+        if not isinstance(target, str) or target not in table.names:
+            got = repr(target) if isinstance(target, str) else f"a {type(target).__name__}"
             raise InputError(
-                f"audit: 'y' must name the target column of the Parquet files, got {target!r}. "
-                f"Their columns: {', '.join(table.schema.names[:30])}."
+                f"audit: 'y' must name the target column of the Parquet files, got {got}. "
+                f"Their columns: {', '.join(table.names[:30])}."
             )
         return table
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Columns of the files, in the order in which they occur; the index that pandas once stored is not one."""
+        found = dict.fromkeys(name for path in self.paths for name in _footer(path).schema_arrow.names)
+        return tuple(name for name in found if not name.startswith("__index_level_"))
+
+    @cached_property
     def schema(self) -> pa.Schema:
-        """Columns of the first file, in types that hold those of all files."""
-        first, *others = (_footer(path).schema_arrow.remove_metadata() for path in self.paths)
-        known = [pa.schema([field for field in other if field.name in first.names]) for other in others]
+        """Columns that are read, in types that hold those of all files."""
+        wanted = [name for name in self.names if name not in self.ignore]
+        first, *others = (_schema_of(path, wanted) for path in self.paths)
         try:
             # A file in which a column is empty, or holds whole numbers alone, says less than the others.
-            return pa.unify_schemas([first, *known], promote_options="permissive")
+            return pa.unify_schemas([first, *others], promote_options="permissive")
         except pa.ArrowException:
             return first
 
     def parts(self, rows: int = PART_ROWS) -> tuple[Part, ...]:
         """Cut the table into parts of about `rows` rows, after a look at the end of every file."""
         parts: list[Part] = []
-        first, row, wanted = 0, 0, set(self.schema.names)
+        first, row = 0, 0
         for path in self.paths:
-            footer = _footer(path)
-            lacking = sorted(wanted - set(footer.schema_arrow.names))
-            if lacking:
-                raise InputError(f"audit: {path} has no column {lacking[0]!r}, which {self.paths[0]} has.")
-            sizes = [footer.metadata.row_group(k).num_rows for k in range(footer.metadata.num_row_groups)]
+            _schema_of(path, self.schema.names)  # the files may be others than before
+            metadata = _footer(path).metadata
+            sizes = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
             for groups, start, stop in _cuts(sizes, rows):
                 people = stop - start - len(self._dropped(row, row + stop - start))
                 parts.append(Part(len(parts), path, groups, start, stop, first, row, people))
@@ -204,7 +211,8 @@ class ParquetTable:
 
     def raw(self, table: pa.Table) -> pd.DataFrame:
         """Return rows as a table in memory would have them."""
-        frame = from_arrow(table, Path(self.paths[0]).name)
+        # What pandas noted of its types is in the files, and not in their rows.
+        frame = from_arrow(table.replace_schema_metadata(self.schema.metadata), Path(self.paths[0]).name)
         frame = frame if self.clean is None else self.clean(frame)
         known = {str(name): self.dtypes.get(str(name), column.dtype) for name, column in frame.items()}
         other = {name: dtype for name, dtype in known.items() if frame[name].dtype != dtype}
@@ -252,6 +260,19 @@ def _footer(path: str) -> pq.ParquetFile:
         raise InputError(f"audit: there is no file {path!r}. A part of the table is missing.") from error
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"audit: {path} is not a readable Parquet file: {error}") from error
+
+
+def _schema_of(path: str, wanted: Sequence[str]) -> pa.Schema:
+    """Return the columns of one file, or say which of those that the other files have it lacks."""
+    own = _footer(path).schema_arrow
+    for name in wanted:
+        times = own.names.count(name)
+        if times != 1:
+            said = f"{times} columns" if times else "no column"
+            raise InputError(
+                f"audit: {path} has {said} {name!r}. Write all files with the same columns, each once."
+            )
+    return pa.schema([own.field(name) for name in wanted], metadata=own.metadata)
 
 
 def _cuts(sizes: Sequence[int], rows: int) -> Iterator[tuple[tuple[int, ...], int, int]]:

@@ -107,8 +107,9 @@ class WorstCase:
     delta : float or None
         The gap that is still called fair, where one was asked for.
     value, base_loss : float
-        V(ε), attained by rows that were found and asked about, and the mean loss of the people where they stand. The map
-        shows people who tie at λ* before their step, so its harm may add up to less than the gap.
+        V(ε), attained by the rows that `unfair_map` lists, and the mean loss of the people where they stand. The rows'
+        mean squared distance is at most ε, and their mean loss is V(ε), up to one person, of whose mass V(ε) may move
+        a fraction by a further step: the map shows this person before it.
     pure_gap : float
         V(0) − mean loss, the excess at ε = 0: what moves that cost nothing add. For ε > 0 the gap also contains
         honest differences between people a little apart.
@@ -116,7 +117,7 @@ class WorstCase:
         Share of people of whom some twin at no fair distance is decided differently: free under the metric, which is
         an assumption where the metric was learned. None for a regression, which decides nothing.
     lambda_, transport : float
-        λ* of the dual at ε, and the mean squared fair distance that V(ε) spends.
+        λ* of the dual at ε, and the mean squared fair distance that V(ε) spends, that person's fraction included.
     curve : DualCurve
         V(ε) for every ε.
     unfair_map : UnfairMap
@@ -365,14 +366,16 @@ class AuditResult:
 
     @property
     def listed(self) -> tuple[ChangedPerson, ...]:
-        """People whose decision changes: those who lose the favourable one first, fewest changed columns first.
+        """People whose decision changes: those to review first, who would gain the favourable one, come first.
 
-        At most 500 of each decision; of a model that predicts numbers those with the largest changes.
+        Then those who would lose it; fewest changed columns first. At most 5,000 of each decision; of a model that
+        predicts numbers those with the largest changes.
         """
         found = () if self.sensitive is None else self.sensitive.people
         if self.sensitive is not None and self.sensitive.shift is not None:
             return tuple(sorted(found, key=lambda one: -abs(one.twin_decision - one.decision)))
-        order = {"lose": 0, "gain": 1, "other": 2}
+        found = tuple(one.decided(self.favourable) for one in found)
+        order = {"gain": 0, "lose": 1, "other": 2}
         return tuple(sorted(found, key=lambda one: (order[self.direction(one)], one.changes, one.person)))
 
     def direction(self, person: ChangedPerson) -> Literal["lose", "gain", "other"]:
@@ -542,8 +545,8 @@ class AuditResult:
         Parameters
         ----------
         path : path-like
-            ``audit.json`` holds everything, for `load` and for the report; ``audit.html`` is the page; a path without a
-            suffix is a folder of evidence.
+            ``audit.json`` holds everything, for `load` and for the report; ``audit.html`` is the page; ``people.csv``
+            lists `people`; a path without a suffix is a folder of evidence.
         overwrite : bool, default=False
             Replace what an earlier call wrote.
         """

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.dual.moments import Moments
 from likewise.core.checks import IntArray
-from likewise.core.exact_sum import ExactSum
+from likewise.core.exact_sum import ExactSum, Moments
 from likewise.core.plain import plain_cell
 from likewise.data.missing_values import MISSING_WORD
 from likewise.models.matching import as_recorded
@@ -27,7 +26,7 @@ COLUMNS = ("attribute", "recorded", "instead", "people", "lose", "gain")
 NUMBER_COLUMNS = ("attribute", "recorded", "instead", "people", "lower", "higher", "change")
 ANY, OTHER, ANOTHER = "any value", "any other value", "another value"
 # Combinations of several attributes that are counted, people listed of each decision.
-MAX_COMBINATIONS, MAX_LISTED = 24, 500
+MAX_COMBINATIONS, MAX_LISTED = 24, 5000
 LOWER, HIGHER = "lower", "higher"
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -143,10 +142,20 @@ class GroupCount:
 
 
 @dataclass(frozen=True)
+class Counterpart:
+    """What would have to be recorded of a person for another decision, and how many attributes that changes."""
+
+    twin: dict[str, Any]
+    decision: Any
+    changes: int
+
+
+@dataclass(frozen=True)
 class ChangedPerson:
     """Somebody who is decided differently when only sensitive columns change: as they are, and what would change it.
 
-    `person` counts the people audited from 0; `row` is where they are in the user's table.
+    `person` counts the people audited from 0; `row` is where they are in the user's table. If there are more than two
+    decisions, `others` has the least change for each further one that is possible.
     """
 
     person: int
@@ -156,6 +165,14 @@ class ChangedPerson:
     twin_decision: Any
     changes: int = 1
     row: Any = None
+    others: tuple[Counterpart, ...] = ()
+
+    def decided(self, wanted: Any) -> ChangedPerson:
+        """Return the person beside the counterpart who is decided so, if there is one."""
+        one = next((one for one in self.others if one.decision == wanted), None)
+        if one is None or self.decision == wanted:
+            return self
+        return replace(self, twin=one.twin, twin_decision=one.decision, changes=one.changes)
 
 
 @dataclass(frozen=True)
@@ -408,31 +425,67 @@ def _shifts(found: Enumeration) -> Any:
 
 def _listed(found: Enumeration) -> tuple[ChangedPerson, ...]:
     """People whose decision changes, each beside the counterpart who differs least."""
-    problem, flips = found.problem, found.flips
-    if not problem.counts_changes:
-        slack = _rounding(found.own)
-        flips = np.abs(np.nan_to_num(found.answers[found.group] - found.own[:, None])) > slack
-    cost = np.where(flips, found.differs, 127)
-    best = cost.argmin(axis=1)
-    values, changes = found.combinations[best].copy(), cost[np.arange(problem.n), best].astype(int)
-    after = found.answers[found.group, best].copy()
-    for k, answers in enumerate(found.alone):
-        # People another cell of whom is missing have counterparts that the combinations do not hold.
-        differ = (answers >= 0) & (answers != found.own[:, None]) if problem.decides else flips[:, :0]
-        off = np.flatnonzero(differ.any(axis=1) & (changes > 1)) if differ.shape[1] else changes[:0]
-        for person in off:
-            value = int(differ[person].argmax())
-            values[person], changes[person] = -1, 1
-            values[person, k], after[person] = value, answers[person, value]
     names, own = _names(found), found.own
-    chosen = np.flatnonzero(changes < 127)
+    values, changes, after = _least(found)
+    chosen = np.flatnonzero(changes < _NEVER)
     if names:
         order = np.lexsort((chosen, changes[chosen]))
         kept = [chosen[order][own[chosen[order]] == code][:MAX_LISTED] for code in np.unique(own[chosen])]
         chosen = np.concatenate([chosen[:0], *kept])
     else:
         chosen = chosen[np.argsort(-np.abs(after[chosen] - own[chosen]), kind="stable")][:MAX_LISTED]
-    return tuple(_people(found, chosen, values[chosen], changes[chosen], after[chosen]))
+    listed = tuple(_people(found, chosen, values[chosen], changes[chosen], after[chosen]))
+    return listed if len(names) <= 2 else _with_others(found, chosen, after[chosen], listed)
+
+
+# More attributes than there are: no counterpart is decided so.
+_NEVER = 127
+
+
+def _least(found: Enumeration, to: int | None = None) -> tuple[IntArray, IntArray, Any]:
+    """Values of everybody's counterpart with another decision (`to`) who differs least, how many change, and its answer."""
+    problem, flips = found.problem, found.flips
+    if to is not None:
+        flips = flips & (found.answers[found.group] == to)
+    if not problem.counts_changes:
+        slack = _rounding(found.own)
+        flips = np.abs(np.nan_to_num(found.answers[found.group] - found.own[:, None])) > slack
+    cost = np.where(flips, found.differs, _NEVER)
+    best = cost.argmin(axis=1)
+    values, changes = found.combinations[best].copy(), cost[np.arange(problem.n), best].astype(int)
+    after = found.answers[found.group, best].copy()
+    for k, answers in enumerate(found.alone if problem.decides else ()):
+        # People another cell of whom is missing have counterparts that the combinations do not hold.
+        differ = (answers >= 0) & (answers != found.own[:, None])
+        differ = differ if to is None else differ & (answers == to)
+        for person in np.flatnonzero(differ.any(axis=1) & (changes > 1)):
+            value = int(differ[person].argmax())
+            values[person], changes[person] = -1, 1
+            values[person, k], after[person] = value, answers[person, value]
+    return values, changes, after
+
+
+def _with_others(
+    found: Enumeration, chosen: IntArray, after: Any, listed: tuple[ChangedPerson, ...]
+) -> tuple[ChangedPerson, ...]:
+    """Add the least change for every further decision."""
+    others: list[list[Counterpart]] = [[] for _ in chosen]
+    for code, name in enumerate(_names(found)):
+        values, changes, _ = _least(found, code)
+        for at in np.flatnonzero((changes[chosen] < _NEVER) & (after != code)):
+            person = int(chosen[at])
+            others[at].append(Counterpart(_twin(found, person, values[person]), name, int(changes[person])))
+    return tuple(replace(one, others=tuple(more)) for one, more in zip(listed, others, strict=True))
+
+
+def _twin(found: Enumeration, person: int, values: IntArray) -> dict[str, Any]:
+    """The sensitive cells of a counterpart that are not the person's own."""
+    return {
+        str(part.name): plain_cell(part.values[one.codes[value, f]])
+        for one, value in zip(found.attributes, values, strict=True)
+        for f, part in enumerate(one.fields)
+        if value >= 0 and one.codes[value, f] not in (-1, part.codes[person])
+    }
 
 
 def _people(
@@ -452,12 +505,7 @@ def _people(
             for place in np.flatnonzero(one.lacking[chosen]):
                 cells[place] = MISSING_WORD
     for at, person in enumerate(chosen):
-        twin = {
-            str(part.name): plain_cell(part.values[one.codes[value, f]])
-            for one, value in zip(found.attributes, values[at], strict=True)
-            for f, part in enumerate(one.fields)
-            if value >= 0 and one.codes[value, f] not in (-1, part.codes[person])
-        }
+        twin = _twin(found, person, values[at])
         own, then = (
             (names[found.own[person]], names[after[at]])
             if names

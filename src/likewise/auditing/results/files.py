@@ -20,6 +20,7 @@ import pandas as pd
 from likewise.auditing.inference.sanity import Finding
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.files import LARGEST_RESULT, OneOf, check_form, check_seal, read_file
+from likewise.core.frames import csv_text
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell, to_json
 from likewise.data.table_limits import read_parquet, room_for
@@ -34,7 +35,7 @@ _MESSAGE, _NUMBER, _TABLE = "likewise:message", "likewise:number", "likewise:par
 
 
 def save_result(result: AuditResult, path: Path, *, overwrite: bool = False) -> None:
-    """Write a result as a JSON document, a page or a folder of evidence, by what the path is."""
+    """Write a result as a JSON document, a page, the people as CSV, or a folder of evidence, by what the path is."""
     # Results do not depend on the report; it is looked up when somebody saves one.
     report = import_module("likewise.report")
     suffix = path.suffix.lower()
@@ -42,10 +43,15 @@ def save_result(result: AuditResult, path: Path, *, overwrite: bool = False) -> 
         report.write_json(result, path, complete=True, overwrite=overwrite)
     elif suffix in (".html", ".htm"):
         report.write_html(result, path, overwrite=overwrite)
+    elif suffix == ".csv":
+        writing, people = import_module("likewise.report.writing"), result.people
+        target = writing.check_target(path, owner="AuditResult.save", overwrite=overwrite)
+        # Rows are numbered as on the page.
+        writing.write_text(target, csv_text(people.assign(row=people["row"].map(result.scope.row))))
     elif not suffix:
         report.write_evidence(result, path, overwrite=overwrite)
     else:
-        allowed = "a file that ends in .json or .html, or a folder for the evidence"
+        allowed = "a file that ends in .json, .html or .csv, or a folder for the evidence"
         raise bad_parameter("AuditResult.save", "path", allowed=allowed, got=str(path))
 
 

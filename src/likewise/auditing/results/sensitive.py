@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.dual.frontier import Floats
 from likewise.auditing.editable_rows import (
     MAX_VALUES,
     EditableArray,
@@ -22,8 +21,8 @@ from likewise.auditing.editable_rows import (
     Field,
     check_combinations,
 )
-from likewise.auditing.people import AuditedPeople, TableCoordinates, tabular
-from likewise.core.checks import IntArray
+from likewise.auditing.people import APART, AuditedPeople, TableCoordinates, differ_alike, tabular
+from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
@@ -48,7 +47,7 @@ class SensitiveValues:
     edits: EditParts
     exact: bool = True
     wider: bool = False
-    bands: dict[str, Floats] = field(default_factory=dict)
+    bands: dict[str, FloatArray] = field(default_factory=dict)
     # The values that occur of a number with few.
     few: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -69,7 +68,7 @@ def sensitive_values(problem: AuditedPeople) -> SensitiveValues:
     room = min(MAX_TWINS, max(ALL_WHOLE, MAX_ROWS // max(n, 1))) / max(others, 1)
     most = max(LEAST, int(room ** (1.0 / len(numbers)) + 1e-9)) if numbers else 0
     cuts = _cuts(problem.coordinates) if numbers else {}
-    exact, bands, few = problem.repeats, dict[str, Floats](), dict[str, tuple[Any, ...]]()
+    exact, bands, few = problem.repeats, dict[str, FloatArray](), dict[str, tuple[Any, ...]]()
     for name, own in numbers.items():
         values, every = _numbers(problem.coordinates, rows, name, own, cuts.get(str(name), []))
         kept = _thinned(values, most)
@@ -104,7 +103,7 @@ def _count(part: Any, settled: dict[Any, tuple[Any, ...]]) -> int:
 
 
 def _numbers(
-    place: TableCoordinates, rows: EditableRows, name: Any, own: Floats, cuts: list[float]
+    place: TableCoordinates, rows: EditableRows, name: Any, own: FloatArray, cuts: list[float]
 ) -> tuple[list[Any], bool]:
     """Values of one number in its own units, rising, and whether they are all that can exist."""
     lower, upper, whole = _range(place, name, own)
@@ -123,7 +122,7 @@ def _numbers(
     return rows.writable(name, values[(values >= lower) & (values <= upper)]), False
 
 
-def _range(place: TableCoordinates, name: Any, own: Floats) -> tuple[float, float, bool]:
+def _range(place: TableCoordinates, name: Any, own: FloatArray) -> tuple[float, float, bool]:
     """Least and greatest value that can exist, and whether only whole numbers can."""
     lower, upper, whole = -np.inf, np.inf, bool((own % 1 == 0).all())
     known = tabular(place.domain)
@@ -164,8 +163,8 @@ def _thinned(values: list[Any], most: int) -> list[Any]:
 BATCH, _BLOCK = 65_536, 2_000_000
 # A counterpart who cannot exist, among the codes of decisions.
 IMPOSSIBLE = -2
-# A change of an answer that is not rounding; one that is more than any rounding makes of it.
-_CLEAR, _APART = 1e-6, 1e-2
+# A change of an answer that is not rounding.
+_CLEAR = 1e-6
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -181,8 +180,8 @@ class Attribute:
     own: IntArray  # the value of each person; -1 if it is missing, or a number that is not tried
     lacking: Mask
     shown: IntArray  # the values that are counted one by one
-    edges: Floats | None = None  # of the ranges that people are grouped by, for a number with many values
-    numbers: Floats | None = None
+    edges: FloatArray | None = None  # of the ranges that people are grouped by, for a number with many values
+    numbers: FloatArray | None = None
 
     @property
     def changes(self) -> bool:
@@ -214,7 +213,7 @@ class Enumeration:
     answers: np.ndarray[Any, Any]
     alone: tuple[np.ndarray[Any, Any], ...]
     own: np.ndarray[Any, Any]
-    worst: Floats | None  # highest loss of each person's counterparts, if losses were asked for
+    worst: FloatArray | None  # highest loss of each person's counterparts, if losses were asked for
     worst_at: IntArray | None  # its combination
     exact: bool
     unmoved: frozenset[str]
@@ -227,7 +226,7 @@ class Enumeration:
         return tuple(str(field.name) for one in self.attributes for field in one.fields)
 
     @property
-    def harm(self) -> Floats | None:
+    def harm(self) -> FloatArray | None:
         """How much the loss of each person grows at most."""
         return None if self.worst is None else np.maximum(self.worst - self.problem.base_loss, 0.0)
 
@@ -422,7 +421,7 @@ class _Asked:
             np.full(shape, IMPOSSIBLE, dtype=np.int16) if decides else np.full(shape, np.nan)
         )
         self.outputs, self.own = problem.outputs, problem.decided.copy()
-        self.worst: Floats | None = None
+        self.worst: FloatArray | None = None
         self.worst_at: IntArray | None = None
         if losses:
             self.worst, self.worst_at = problem.base_loss.copy(), np.zeros(problem.n, dtype=np.int64)
@@ -475,11 +474,11 @@ class _Asked:
         if self.worst is not None and self.worst_at is not None:
             self._note_worst(outputs, person, start, self.worst, self.worst_at)
 
-    def _ask(self, table: Any) -> tuple[Floats | None, Any]:
+    def _ask(self, table: Any) -> tuple[FloatArray | None, Any]:
         return self.problem.ask(table) if self._graded else (None, self.problem.decisions_of(table))
 
     def _confirmed(
-        self, person: IntArray, outputs: Floats | None, decided: Any, rows: IntArray, values: IntArray
+        self, person: IntArray, outputs: FloatArray | None, decided: Any, rows: IntArray, values: IntArray
     ) -> Any:
         """Decisions about rewritten rows, those of their people where the difference is the rounding of another batch.
 
@@ -499,19 +498,18 @@ class _Asked:
         else:
             there = outputs[doubt]
         # A model that only decides does not show how near it is.
-        near = (np.abs(there - mine) <= _APART * (1.0 + np.abs(mine))).all(axis=1) | (
-            there.max(axis=1) == 1.0
-        )
+        near = (np.abs(there - mine) <= APART * (1.0 + np.abs(mine))).all(axis=1) | (there.max(axis=1) == 1.0)
         doubt = doubt[near]
         if not len(doubt):
             return decided
         found, person, rows, values = np.array(decided), person[doubt], rows[doubt], values[doubt]
         as_is = np.full_like(values, -1)
-        then, now = (
-            self.problem.ask(rewritten(self.people, *one))[1]
-            for one in ((rows, self.attributes, values), (person, self.attributes, as_is))
+        same = ~differ_alike(
+            lambda table: self.problem.ask(table)[1],
+            rewritten(self.people, rows, self.attributes, values),
+            rewritten(self.people, person, self.attributes, as_is),
         )
-        found[doubt[then == now]] = self.own[person[then == now]]
+        found[doubt[same]] = self.own[person[same]]
         return found
 
     def _place(self, person: IntArray) -> IntArray:
@@ -528,7 +526,7 @@ class _Asked:
             return np.ones(len(table), dtype=bool)
         return place.possible(place.encoded(table))
 
-    def _note_moved(self, outputs: Floats) -> None:
+    def _note_moved(self, outputs: FloatArray) -> None:
         """Note the attributes on which some answer clearly depends, with everything else the same."""
         grid = outputs.reshape(-1, *self.shape, outputs.shape[-1])
         for k in np.flatnonzero(~self.moved):
@@ -537,7 +535,7 @@ class _Asked:
                 self.moved[k] = bool((high - low > _CLEAR * (1.0 + np.abs(low))).any())
 
     def _note_worst(
-        self, outputs: Floats, person: IntArray, start: int, worst: Floats, worst_at: IntArray
+        self, outputs: FloatArray, person: IntArray, start: int, worst: FloatArray, worst_at: IntArray
     ) -> None:
         problem = self.problem
         for begin in range(0, len(person), size := max(1, _BLOCK // len(self.combinations))):
@@ -549,6 +547,9 @@ class _Asked:
             labels = np.repeat(problem.labels[some], len(self.combinations))
             loss[real] = problem.coordinates.model.losses_of(flat[real], labels[real])
             each = loss.reshape(len(some), -1)
+            if problem.coordinates.model.loss.wants == "decisions":
+                same = self.answers[self.group[some]] == self.own[some, None]
+                each = np.where(same, problem.base_loss[some, None], each)
             top = each.argmax(axis=1)
             worst_at[some] = top
             worst[some] = np.maximum(worst[some], each[np.arange(len(some)), top])

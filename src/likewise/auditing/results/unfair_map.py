@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.dual.frontier import Floats
+from likewise.core.checks import FloatArray
 from likewise.core.frames import with_columns
 from likewise.core.messages import Message
 from likewise.core.text import truncated
@@ -37,7 +37,7 @@ class HarmRule:
 
 
 def harm_rules(
-    people: pd.DataFrame, harm: Floats, *, max_depth: int = 3, min_share: float = 0.01, top: int = 6
+    people: pd.DataFrame, harm: FloatArray, *, max_depth: int = 3, min_share: float = 0.01, top: int = 6
 ) -> tuple[HarmRule, ...]:
     """Describe who is harmed most by the leaves of a shallow regression tree over the people's columns."""
     from sklearn.tree import DecisionTreeRegressor
@@ -67,7 +67,7 @@ def harm_rules(
     return tuple(rule for rule in rules[:top] if rule.mean_harm > 0)
 
 
-def harm_by_value(people: pd.DataFrame, harm: Floats, changed_decision: Any) -> pd.DataFrame:
+def harm_by_value(people: pd.DataFrame, harm: FloatArray, changed_decision: Any) -> pd.DataFrame:
     """Tabulate the harm by value of every column (numbers in quantile bins)."""
     overall = float(np.mean(harm))
     parts = []
@@ -102,9 +102,9 @@ class _Question:
     otherwise: str | None = None  # the other of two categories
 
 
-def _questions(people: pd.DataFrame) -> tuple[Floats, list[_Question]]:
+def _questions(people: pd.DataFrame) -> tuple[FloatArray, list[_Question]]:
     """Numbers as they are, one indicator per category."""
-    columns: list[Floats] = []
+    columns: list[FloatArray] = []
     questions: list[_Question] = []
     for name in people.columns:
         values = people[name]
@@ -257,7 +257,7 @@ class UnfairMap:
         return self.frame.iloc[order].reset_index(drop=True)
 
     @property
-    def harm(self) -> Floats:
+    def harm(self) -> FloatArray:
         """Increase of each person's loss at their twin, shape (n,)."""
         return self.outcomes["harm"].to_numpy(dtype=float)
 

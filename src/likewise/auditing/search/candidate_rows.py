@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.dual.frontier import Floats
 from likewise.auditing.editable_rows import EditableFrame, EditableRows, Field, check_combinations
-from likewise.core.checks import IntArray
+from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.counterfactuals.edits import Edit, EditParts, SettledConsequences, edited_columns
 
@@ -67,7 +66,7 @@ def given_counterparts(
     return became
 
 
-def _counts(first: Field, second: Field) -> Floats:
+def _counts(first: Field, second: Field) -> FloatArray:
     shape = len(first.values), len(second.values)
     known = (first.codes >= 0) & (second.codes >= 0)
     flat = first.codes[known] * shape[1] + second.codes[known]
@@ -76,7 +75,7 @@ def _counts(first: Field, second: Field) -> Floats:
 
 def _log_posterior(
     sensitive: Field, proxy: Field, context: Sequence[Field], *, s: int, p: int, t: int
-) -> Floats:
+) -> FloatArray:
     """Mean log probability of each proxy value among people with t, in the context of people with s and p."""
     here = (sensitive.codes == s) & (proxy.codes == p)
     there = Field(proxy.name, proxy.values, np.where(sensitive.codes == t, proxy.codes, -1))

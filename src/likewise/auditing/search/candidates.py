@@ -14,14 +14,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from likewise.auditing.coordinates import Coordinates, priced_distance
-from likewise.auditing.dual.frontier import Floats, Frontier
+from likewise.auditing.dual.finite_dual import Frontier
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.people import rows_of
-from likewise.auditing.problem import AuditProblem
+from likewise.auditing.problem import AuditProblem, Coordinates, priced_distance
 from likewise.auditing.search.candidate_rows import Candidates, plan_candidates
 from likewise.auditing.search.contract import Budget, Found, Search
-from likewise.core.checks import IntArray, check_number
+from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.frames import is_frame
 from likewise.core.messages import Message
@@ -40,9 +39,9 @@ class CandidateLosses:
     """Candidates that may serve, with all that is needed to compare rows with them."""
 
     number: IntArray
-    scores: Floats
-    features: Floats
-    places: Floats
+    scores: FloatArray
+    features: FloatArray
+    places: FloatArray
     place: IntArray
     group: IntArray
     resolution: float
@@ -87,13 +86,13 @@ def ask_about(
     return evaluated, np.concatenate(outside)
 
 
-def _scores(model: Any, rows: Any) -> Floats:
+def _scores(model: Any, rows: Any) -> FloatArray:
     if model.loss.regression:
         return np.asarray(model.outputs(rows), dtype=np.float64)
     return np.asarray(model.loss_table(rows), dtype=np.float64)
 
 
-def _rounded(embedded: Floats) -> Floats:
+def _rounded(embedded: FloatArray) -> FloatArray:
     """Places rounded by what two computations of one place may differ, row by row.
 
     The unit is a power of two that depends on the row alone. Where rounding parts two candidates at one place
@@ -104,7 +103,7 @@ def _rounded(embedded: Floats) -> Floats:
     return np.asarray(np.rint(embedded / unit) * unit)
 
 
-def _fingerprint(values: Floats) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _fingerprint(values: FloatArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Two 64-bit hashes of each row of numbers."""
     # Adding 0 makes −0 and 0 one number.
     mixed = np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
@@ -138,7 +137,7 @@ _FAR = 1e30  # distance of the padding
 class FallingLoss:
     """Candidates in falling order of loss, ready for matrix products with rows."""
 
-    def __init__(self, places: Floats) -> None:
+    def __init__(self, places: FloatArray) -> None:
         self.places, self.size = places, len(places)
         self._columns: dict[Any, Any] = {}
 
@@ -155,7 +154,7 @@ class FallingLoss:
 
 
 def scan_pairs(
-    places: Floats, prefix: IntArray, candidates: FallingLoss, *, block_bytes: int = 2**25
+    places: FloatArray, prefix: IntArray, candidates: FallingLoss, *, block_bytes: int = 2**25
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Yield the pairs (row, candidate) that may be undominated, block by block of rows."""
     order = np.argsort(-prefix, kind="stable")[: int(np.count_nonzero(prefix))]
@@ -176,7 +175,9 @@ def scan_pairs(
             yield rows[found], which
 
 
-def _scan_block(places: Floats, candidates: FallingLoss, width: int, dtype: Any) -> tuple[IntArray, IntArray]:
+def _scan_block(
+    places: FloatArray, candidates: FallingLoss, width: int, dtype: Any
+) -> tuple[IntArray, IntArray]:
     n, d = places.shape
     left = np.empty((n, d + 1), dtype=dtype)
     left[:, :d] = places
@@ -192,7 +193,7 @@ def _scan_block(places: Floats, candidates: FallingLoss, width: int, dtype: Any)
     return found[real], which[real]
 
 
-def _falls_below(block: Any, norm: Floats, gamma: float) -> tuple[IntArray, IntArray]:
+def _falls_below(block: Any, norm: FloatArray, gamma: float) -> tuple[IntArray, IntArray]:
     """Entries of each row that are not certain to be above the smallest entry before them."""
     n, width = block.shape
     lowest = np.minimum.reduceat(block, np.arange(0, width, _CHUNK), axis=1)
@@ -208,7 +209,7 @@ def _falls_below(block: Any, norm: Floats, gamma: float) -> tuple[IntArray, IntA
     return row[hit], chunk[hit] * _CHUNK + place
 
 
-def _limit(smallest: Any, norm: Floats, gamma: float) -> Any:
+def _limit(smallest: Any, norm: FloatArray, gamma: float) -> Any:
     """Upper bound of a computed entry whose true distance is below the true distance behind `smallest`.
 
     Both entries are off by at most γ(‖a‖ + ‖b‖)², and ‖b‖ ≤ ‖a‖ + d(a, b).
@@ -406,6 +407,9 @@ class CandidateSearch(Search):
             if budget.spent:
                 break
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        if problem.coordinates.model.loss.wants == "decisions":
+            sure = audited.decided_otherwise(candidates, columns[0], columns[3])
+            columns = [column[sure] for column in columns]
         frontier = Frontier.from_points(
             base_loss=problem.base_loss,
             row=columns[0],
@@ -452,7 +456,7 @@ def _shards(pool: Any, rows: int) -> Iterator[Any]:
         yield pool.iloc[part].reset_index(drop=True) if is_frame(pool) else pool[part]
 
 
-Corners = tuple[IntArray, Floats, Floats, IntArray]
+Corners = tuple[IntArray, FloatArray, FloatArray, IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,14 +466,14 @@ class _Audited:
     problem: AuditProblem
     evaluated: CandidateLosses
 
-    def losses(self, rows: IntArray, positions: IntArray) -> Floats:
+    def losses(self, rows: IntArray, positions: IntArray) -> FloatArray:
         """Loss of candidates under the labels of rows, pair by pair."""
         loss, target = self.problem.coordinates.model.loss, self.problem.target[rows]
         if not loss.regression:
             return np.asarray(self.evaluated.scores[positions, target])
         return np.asarray(loss.losses(self.evaluated.scores[positions], target))
 
-    def squared_distance(self, rows: IntArray, positions: IntArray) -> Floats:
+    def squared_distance(self, rows: IntArray, positions: IntArray) -> FloatArray:
         """Exact squared fair distance pair by pair, 0 where it is rounding."""
         out = np.empty(len(rows))
         features, place = self.evaluated.features, self.problem.coordinates
@@ -511,10 +515,26 @@ class _Audited:
             part = asked[start : start + batch_size]
             table = candidates.take(evaluated.number[part])
             decided[part] = place.model.predict(place.for_model(table))
-        differs = decided[mine[free]] != decided[source[free]]
-        found[source[free[differs]]] = True
         shared = np.concatenate([everyone[evaluated.number[everyone] < n], beside])
-        return np.asarray(found | _not_unanimous(room, decided, n, shared))
+        row, other = _not_unanimous(room, decided, n, shared)
+        person, other = np.concatenate([source[free], row]), np.concatenate([mine[free], other])
+        found[person[self.decided_otherwise(candidates, person, other, decided[other])]] = True
+        return found
+
+    def decided_otherwise(
+        self, candidates: Candidates, person: IntArray, other: IntArray, decided: Any = None
+    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether candidates are decided otherwise than people, one for each."""
+        place, number = self.problem.coordinates, self.evaluated.number[other]
+
+        def shown(at: Any) -> Any:
+            return place.for_model(candidates.take(number[at]))
+
+        if not len(person):
+            return np.zeros(0, dtype=bool)
+        if decided is None:
+            decided = place.model.predict(shown(slice(None)))
+        return self.problem.decided_otherwise(decided, person, shown)
 
     def corners(self, rows: IntArray, positions: IntArray) -> Corners:
         """Corners of the frontiers of some rows over some candidates: row, d², loss, position."""
@@ -575,7 +595,7 @@ def _regression_tasks(audited: _Audited, rows: IntArray, pool: IntArray) -> Iter
         yield _task(audited, mine, pool, loss, audited.problem.base_loss[mine])
 
 
-def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: Floats, own: Floats) -> _Task:
+def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: FloatArray, own: FloatArray) -> _Task:
     """Order candidates by falling height, the highest of each place only."""
     place = audited.evaluated.place[pool]
     best = np.lexsort((pool, -height, place))
@@ -587,16 +607,16 @@ def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: Floats, own
 
 def _not_unanimous(
     room: IntArray, decided: np.ndarray[Any, Any], n: int, shared: IntArray
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether somebody among `shared` who is in a row's room is decided differently from the row."""
+) -> tuple[IntArray, IntArray]:
+    """Rows in whose room somebody among `shared` is decided differently, and one such for each, or two."""
     if not len(shared):
-        return np.zeros(n, dtype=bool)
-    used = np.concatenate([np.arange(n), shared])
-    codes = np.unique(decided[used].astype(str), return_inverse=True)[1]
-    rooms, where = np.unique(room[used], return_inverse=True)
-    lowest = np.full(len(rooms), np.iinfo(np.int64).max)
-    highest = np.full(len(rooms), -1)
-    np.minimum.at(lowest, where[n:], codes[n:])
-    np.maximum.at(highest, where[n:], codes[n:])
-    met = highest[where[:n]] >= 0
-    return np.asarray(met & ((lowest[where[:n]] != codes[:n]) | (highest[where[:n]] != codes[:n])))
+        return shared, shared
+    codes = np.unique(decided[np.concatenate([np.arange(n), shared])].astype(str), return_inverse=True)[1]
+    order = np.lexsort((codes[n:], room[shared]))
+    rooms = room[shared[order]]
+    low = np.searchsorted(rooms, room[:n])
+    high = np.searchsorted(rooms, room[:n], side="right")
+    met = np.flatnonzero(high > low)
+    row, place = np.tile(met, 2), order[np.concatenate([low[met], high[met] - 1])]
+    differs = codes[n + place] != codes[row]
+    return row[differs], shared[place[differs]]

@@ -3,34 +3,377 @@
 Nothing is asked of the model but its loss; a tree model also says where it splits. Every row that is tried serves every
 λ. What is found for a person depends on that person, the model, the metric and the domain alone, never on who else is
 audited.
+
+From a row every single move is known (`bounds.moves`, for models that were read) or estimated from what the move did to
+the person's own row (for a black box). For every λ the best row so far is moved on from, once: what is seen there serves
+all λ. A person is done when no move from any of their best rows promises more.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from likewise.auditing.bounds.families import family_in, seconds_to_read
-from likewise.auditing.bounds.moves import MoveArrays
+from likewise.auditing.bounds.families import family_in, is_read, seconds_to_read
+from likewise.auditing.bounds.moves import (
+    FIRST_OPTION,
+    LENGTH,
+    PLACE,
+    SHIFT,
+    SMOOTH,
+    USABLE,
+    VALUE,
+    MoveArrays,
+)
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.dual.finite_dual import solve_dual
-from likewise.auditing.dual.frontier import Floats, Frontier
-from likewise.auditing.search.change_points import furthest, loss_unit, prices_of, split_points
+from likewise.auditing.dual.finite_dual import Frontier, solve_dual
+from likewise.auditing.problem import AuditProblem
+from likewise.auditing.search.black_box import BlackBoxMoves, loss_unit, split_points
 from likewise.auditing.search.contract import Budget, Found, Search
-from likewise.auditing.search.moves import Effort, FoundForPeople, MoveSearch
-from likewise.core.checks import IntArray, check_number
+from likewise.auditing.search.person_moves import ROOM, search_person
+from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.compiled import is_compiled
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
+from likewise.data.column import Column
+from likewise.data.encoding import rounding_of_values
+from likewise.fair_metrics.metric import COSTS_NOTHING
+from likewise.models.losses import Loss
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
     from likewise.auditing.problem import AuditProblem
+
+# Which values of each column are tried for a person, and what each adds to the fair distance.
+
+
+# A continuous number without cuts is tried at steps that begin with this share of its scale.
+_FIRST_STEP = 2.0**-7
+# Steps grow by this factor, so many times: across any range that is worth it.
+_GROWTH, _STEPS = 2.0**0.5, 48
+# On a scale that is not linear steps of an open range reach so far, in encoded units.
+_WIDEST = 16.0
+# Of a number with more cuts than this the nearest of each side are tried, and then ever fewer.
+_MANY_CUTS, _NEAREST = 160, 32
+# Relative error of a number that was encoded and decoded.
+_ROUNDING = 2.0**-48
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Values that are tried for n people, of all columns one after the other; the first of each is the person's own.
+
+    `known` (n, M, 4 + k) has the value, its place (a number's encoded value or the position of a category), whether it
+    can be used, and what the move adds to the squared length and to the shift along the metric's basis.
+    """
+
+    column: IntArray
+    first: IntArray
+    known: FloatArray
+
+    @property
+    def value(self) -> FloatArray:
+        """The values, (n, M)."""
+        return self.known[:, :, VALUE]
+
+    @property
+    def place(self) -> FloatArray:
+        """Their places, (n, M)."""
+        return self.known[:, :, PLACE]
+
+    @property
+    def usable(self) -> Any:
+        """Which can be used, (n, M)."""
+        return self.known[:, :, USABLE] > 0
+
+    @property
+    def length(self) -> FloatArray:
+        """What they add to the squared length, (n, M)."""
+        return self.known[:, :, LENGTH]
+
+    @property
+    def shift(self) -> FloatArray:
+        """What they add to Qᵀδ, (n, M, k)."""
+        return self.known[:, :, SHIFT:]
+
+
+def options_of(
+    layout: TableLayout, metric: Any, own: FloatArray, cuts: Mapping[str, Sequence[float]] | None
+) -> Options:
+    """Return the options of some people, given as rows of values."""
+    parts: list[FloatArray] = []
+    count: list[int] = []
+    for i, known in enumerate(layout.columns):
+        mine = own[:, i]
+        value: FloatArray = mine[:, None]
+        if not known.immutable:
+            known_cuts = None if cuts is None else cuts.get(known.name)
+            value = np.concatenate([value, _more(known, mine, known_cuts)], axis=1)
+        usable = np.isfinite(value)
+        value = np.where(usable, value, mine[:, None])
+        place = value if known.kind == "categorical" else np.asarray(known.place(value), dtype=np.float64)
+        length, shift = _moved(layout, metric, i, place)
+        parts.append(np.concatenate([np.stack([value, place, usable, length], axis=2), shift], axis=2))
+        count.append(value.shape[1])
+    column = np.repeat(np.arange(layout.n_columns), count).astype(np.int64)
+    return Options(column, np.append(0, np.cumsum(count)).astype(np.int64), np.concatenate(parts, axis=1))
+
+
+def _more(known: Column, own: FloatArray, cuts: Sequence[float] | None) -> FloatArray:
+    """Values of a column besides a person's own, (n, m)."""
+    if known.kind == "categorical":
+        codes = np.tile(np.arange(len(known.categories), dtype=np.float64), (len(own), 1))
+        return np.where(codes == own[:, None], np.nan, codes)
+    whole = known.kind == "integer"
+    if cuts is not None:
+        every = np.asarray(cuts, dtype=np.float64)
+        at: FloatArray = _nearest(every, own) if len(every) > _MANY_CUTS else every[None, :]
+        below = np.floor(at) if whole else at
+        above = np.floor(at) + 1.0 if whole else at
+        if not whole:
+            # As far behind the cut as rounding on the way through the encoding reaches.
+            away = (
+                _ROUNDING * (np.abs(at) + abs(known.mean))
+                if known.curve is None
+                else rounding_of_values(known, at, 2.0)
+            )
+            below, above = below - away, above + away
+        value = np.where(own[:, None] > at, below, above)
+    elif known.curve is None:
+        value = own[:, None] + _steps(known)[None, :]
+    else:
+        value = _curved_steps(known, own)
+    inside = (value >= known.lower) & (value <= known.upper) & (value != own[:, None])
+    return np.where(inside, value, np.nan)
+
+
+def _nearest(cuts: FloatArray, own: FloatArray) -> FloatArray:
+    """The cuts next to each person's value, and others by their rank from there, ever further apart; (n, m)."""
+    further = np.geomspace(_NEAREST, len(cuts), 16).astype(np.int64)
+    rank = np.unique(np.concatenate([np.arange(_NEAREST), further]))
+    place = np.searchsorted(cuts, own)[:, None] + np.concatenate([rank, -1 - rank])[None, :]
+    inside = (place >= 0) & (place < len(cuts))
+    return np.where(inside, cuts[np.clip(place, 0, len(cuts) - 1)], np.nan)
+
+
+def _steps(known: Column) -> FloatArray:
+    """Growing steps to both sides, up to the width of the range."""
+    whole = known.kind == "integer"
+    steps = (1.0 if whole else _FIRST_STEP * known.scale) * _GROWTH ** np.arange(_STEPS)
+    steps = np.unique(np.rint(steps)) if whole else steps
+    width = known.upper - known.lower
+    if np.isfinite(width):
+        steps = steps[steps <= width]
+    return np.concatenate([-steps, steps])
+
+
+def _curved_steps(known: Column, own: FloatArray) -> FloatArray:
+    """Values at growing steps in the encoding to both sides, and of whole numbers the next ones; (n, m)."""
+    width = float(np.diff(known.place([known.lower, known.upper]))[0])
+    steps = _FIRST_STEP * _GROWTH ** np.arange(_STEPS)
+    steps = steps[steps <= (width if np.isfinite(width) else _WIDEST)]
+    value = known.number(known.place(own)[:, None] + np.concatenate([-steps, steps])).astype(np.float64)
+    if known.kind != "integer":
+        return value
+    return np.concatenate([own[:, None] + np.array([-1.0, 1.0]), np.rint(value)], axis=1)
+
+
+def _moved(layout: TableLayout, metric: Any, column: int, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Squared length (n, m) and Qᵀ (n, m, k) of the moves from people's own places, the first ones, to others."""
+    known, basis = layout.columns[column], _basis(layout, metric)
+    if known.width == 1:
+        step = place - place[:, :1]
+        return step**2, step[:, :, None] * basis[known.start]
+    codes = place.astype(np.int64)
+    shift = basis[known.start + codes] - basis[known.start + codes[:, :1]]
+    return 2.0 * (codes != codes[:, :1]), shift
+
+
+def _basis(layout: TableLayout, metric: Any) -> FloatArray:
+    # A Euclidean metric may be of any width.
+    return np.asarray(metric.basis, dtype=np.float64) if metric.n_features else np.zeros((layout.width, 0))
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to search: rounds from a person's best rows; for a black box rows to ask about, in all and at once.
+
+    A row that is better by less than a share `tol` is not.
+    """
+
+    rounds: int = 24
+    calls: int = 1_000
+    width: int = 32
+    tol: float = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class FoundForPeople:
+    """Rows that are worth keeping, person by person, the person's own first."""
+
+    rows: FloatArray
+    person: IntArray
+    loss: FloatArray
+    cost: FloatArray
+
+    def best(self, lam: float) -> IntArray:
+        """Return the place of the row with the largest loss − λ d² of each person, (n,); λ = ∞ for rows at no distance."""
+        price = np.where(self.cost > 0, np.inf, 0.0) if np.isinf(lam) else lam * self.cost
+        score = self.loss - price
+        order = np.lexsort((-score, self.person))
+        first = np.searchsorted(self.person[order], np.arange(int(self.person[-1]) + 1))
+        return np.asarray(order[first], dtype=np.int64)
+
+
+# Options of all people at once: bounds the memory.
+_CELLS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class MoveSearch:
+    """Everything about a search but the people; `model` where the model was read, else `ask` answers."""
+
+    layout: TableLayout
+    metric: Any
+    prices: Sequence[float]
+    loss: Loss
+    model: MoveArrays | None = None
+    ask: Callable[[FloatArray, Any], FloatArray] | None = None
+    cuts: Mapping[str, Sequence[float]] | None = None
+    furthest: float = np.inf
+    effort: Effort = field(default_factory=Effort)
+    # When asking about further moves ends.
+    until: float = math.inf
+
+    @property
+    def size(self) -> int:
+        """How many people are searched at once."""
+        known = self.cuts or {}
+        count = sum(
+            len(c.categories) + len(known.get(c.name, range(_STEPS))) + 1 for c in self.layout.columns
+        )
+        return int(np.clip(_CELLS // count, 1, 256))
+
+    def run(self, X: FloatArray, targets: Any) -> FoundForPeople:
+        """Search around people, given as encoded rows."""
+        own = np.asarray(self.layout.values(X), dtype=np.float64)
+        options = options_of(self.layout, self.metric, own, self.cuts)
+        if self.model is None:
+            return self._worth_keeping(*BlackBoxMoves(self, options, np.asarray(targets)).run())
+        rows, found, count = self._by_reading(self.model, options, targets)
+        return self._worth_keeping(rows[:, :, 0], found[:, :, 0], found[:, :, 1], count)
+
+    @property
+    def goal(self) -> FloatArray:
+        """The λ to search at, what the loss counts there, and by which share a better row is better, (m, 3).
+
+        At no distance the smallest loss is looked for as well: it may be decided differently from a person whose own
+        decision is the wrong one.
+        """
+        prices = np.asarray(self.prices, dtype=np.float64)
+        least = np.flatnonzero(np.isinf(prices))[:1]
+        signs = np.append(np.ones(len(prices)), -np.ones(len(least)))
+        return np.column_stack(
+            [np.append(prices, prices[least]), signs, np.full(len(signs), self.effort.tol)]
+        )
+
+    @property
+    def measure(self) -> tuple[Any, ...]:
+        """The metric for compiled loops: Σ = scale·I + Q diag(values) Qᵀ, the values as the last row of Q."""
+        metric, layout = self.metric, self.layout
+        basis = _basis(layout, metric)
+        values = np.asarray(metric.values, dtype=np.float64) if basis.shape[1] else np.zeros(0)
+        top = max(metric.scale, float((metric.scale + values).max(initial=0.0)))
+        return float(metric.scale), COSTS_NOTHING * top, np.ascontiguousarray(np.vstack([basis, values]))
+
+    def _by_reading(self, model: MoveArrays, options: Options, targets: Any) -> Any:
+        layout, n = self.layout, len(options.known)
+        columns = model.columns.copy()
+        columns[:, FIRST_OPTION] = options.first
+        straight = ~layout.is_category & ~layout.curved
+        columns[:-1, SMOOTH] = 0 if model.is_tree else np.where(straight, 1 + layout.is_integer, 0)
+        ends = np.array([[column.lower, column.upper] for column in layout.columns], dtype=np.float64)
+        regression = self.loss.regression
+        target = np.asarray(targets, dtype=np.float64 if regression else np.int64)
+        label = np.zeros(n, dtype=np.int64) if regression else target
+        told = (model.is_tree, model.trees, model.layers, model.cuts, columns)
+        numbers = np.ascontiguousarray(np.column_stack([layout.mean, layout.scale, ends]))
+        about = told, numbers, self.measure, model.loss
+        cells, goal = model.cells(options.value, options.column), self.goal
+        rows, found = np.empty((n, ROOM, 2, layout.n_columns)), np.empty((n, ROOM, 2))
+        count = np.array(
+            [
+                search_person(
+                    *about,
+                    options.known[i],
+                    options.column,
+                    cells[i],
+                    label[i],
+                    float(target[i]),
+                    goal,
+                    self.effort.rounds,
+                    model.n_components,
+                    rows[i],
+                    found[i],
+                )
+                for i in range(n)
+            ]
+        )
+        return rows, found, count
+
+    def _worth_keeping(
+        self, rows: FloatArray, loss: FloatArray, cost: FloatArray, count: IntArray
+    ) -> FoundForPeople:
+        """The corners of everybody's frontier, and of the rows at no distance the one with the smallest loss."""
+        kept = np.arange(loss.shape[1])[None, :] < count[:, None]
+        person, place = np.nonzero(kept)
+        frontier = Frontier.from_points(
+            base_loss=loss[:, 0],
+            row=person,
+            squared_distance=cost[person, place],
+            loss=loss[person, place],
+            candidate=place,
+        )
+        free = np.where(kept & (np.where(kept, cost, 1.0) == 0), loss, np.inf)
+        best = free.argmin(axis=1)
+        better = np.flatnonzero(best > 0)
+        who = np.concatenate([frontier.row, better])
+        at = np.concatenate([np.maximum(frontier.candidate, 0), best[better]])
+        order = np.argsort(who, kind="stable")
+        who, at = who[order], at[order]
+        found = np.asarray(self.layout.encode(rows[who, at]), dtype=np.float64)
+        return FoundForPeople(found, who, loss[who, at], cost[who, at])
+
+
+# The λ at which the domain is searched: fixed by ε and the loss, so that nobody else's rows have a say in
+# them.
+
+
+# Times the unit of the loss over ε.
+_SHARES = (2.0, 1.0, 0.5, 0.3, 0.2, 0.1)
+# A move that costs more than so many units at the lowest price is not tried alone.
+_REACH = 8.0
+
+
+def prices_of(eps: float, unit: float) -> tuple[float, ...]:
+    """Return the λ to search at for a budget ε; ∞, moves that cost nothing, always comes along."""
+    if eps == 0:
+        return (np.inf,)
+    if np.isinf(eps):
+        return (np.inf, 0.0)
+    return (np.inf, *(float(share * unit / eps) for share in _SHARES))
+
+
+def furthest(eps: float) -> float:
+    """Return the squared fair distance beyond which a single move is not worth a question for a budget ε."""
+    return _REACH / _SHARES[-1] * eps
+
 
 # Rows that are moved on from; a round of trees shows all cells of all columns.
 _ROUNDS, _TREE_ROUNDS = 24, 12
@@ -126,10 +469,11 @@ class DomainSearch(Search):
         layout = TableLayout.of(place.domain)
         until = time.time() + self.share * max(budget.left, 0.0)
         # A model is read, or probed, only if that leaves time to use what is learned.
-        hasty = timed and budget.left < 2.0 * seconds_to_read(problem)
+        hasty = timed and not is_read(problem) and budget.left < 2.0 * seconds_to_read(problem)
         cuts = self.cuts
         if cuts is None:
-            cuts = {} if hasty else split_points(problem, self.probes)
+            half = time.time() + 0.5 * (until - time.time()) if timed else math.inf
+            cuts = {} if hasty else split_points(problem, self.probes, until=half)
         read = None if hasty else _read(problem)
         rounds = self.rounds or (_TREE_ROUNDS if read is not None and read.is_tree else _ROUNDS)
         search = MoveSearch(
@@ -142,6 +486,7 @@ class DomainSearch(Search):
             cuts,
             furthest(float(eps)),
             Effort(rounds, self.calls_for(problem)),
+            until if timed else math.inf,
         )
         # The same person twice is searched once.
         whole = np.column_stack([problem.X, np.asarray(problem.target, dtype=np.float64)])
@@ -202,18 +547,18 @@ def _read(problem: AuditProblem) -> MoveArrays | None:
         return None
 
 
-def _asking(problem: AuditProblem, layout: TableLayout) -> Callable[[Floats, Any], Floats]:
+def _asking(problem: AuditProblem, layout: TableLayout) -> Callable[[FloatArray, Any], FloatArray]:
     """The model's own losses of rows of values."""
     place, classes = problem.coordinates, problem.coordinates.model.classes_
 
-    def ask(values: Floats, targets: Any) -> Floats:
+    def ask(values: FloatArray, targets: Any) -> FloatArray:
         labels = targets if classes is None else np.asarray(classes)[targets]
         return place.losses_encoded(np.asarray(layout.encode(values), dtype=np.float64), labels)
 
     return ask
 
 
-def _for_everybody(found: Sequence[FoundForPeople], same: IntArray) -> tuple[Floats, IntArray]:
+def _for_everybody(found: Sequence[FoundForPeople], same: IntArray) -> tuple[FloatArray, IntArray]:
     """Rows that distinct people were moved to, for everybody who is the same."""
     rows = np.concatenate([part.rows for part in found])
     before = np.cumsum([0, *(int(part.person[-1]) + 1 for part in found)])

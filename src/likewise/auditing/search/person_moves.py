@@ -33,8 +33,8 @@ LISTED = 12
 NOTHING = -1e300
 # Rows that are moved on from for each λ: the best, and then the second best.
 BEAM = 2
-# Rows that are tried from one row, at most.
-WIDTH = 32
+# Rows that are tried from one row, at most, and rows that are remembered of a person.
+WIDTH, ROOM = 32, 160
 
 
 @compiled
@@ -319,7 +319,6 @@ def search_person(  # type: ignore[no-untyped-def]
     cells,
     label,
     target,
-    starts,
     goal,
     rounds,
     n_parts,
@@ -338,15 +337,13 @@ def search_person(  # type: ignore[no-untyped-def]
         np.zeros(n_columns, np.bool_),
     )
     tried, worth = np.empty((WIDTH, 2, n_columns)), np.full((WIDTH, 2), np.nan)
-    count, size = 1 + len(starts), 0
+    count, size = 1, 0
     for p in range(n_columns):
         o = columns[p, FIRST_OPTION]
         own[p], tried[0, 0, p], tried[0, 1, p] = option[o, PLACE], option[o, VALUE], option[o, PLACE]
-        for s in range(len(starts)):
-            tried[1 + s, 0, p], tried[1 + s, 1, p] = starts[s, 0, p], starts[s, 1, p]
     for step in range(rounds + 1):
         for m in range(count):
-            if np.isnan(worth[m, 0]) and not np.isnan(tried[m, 0, 0]):
+            if np.isnan(worth[m, 0]):
                 _look(model, metric, loss, own, tried[m], label, target, n_parts, cell, by_column, worth[m])
             if beats(worth[m, 0], worth[m, 1], goal, reached, best, size):
                 found[size, 0], found[size, 1] = worth[m, 0], worth[m, 1]

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.auditing.bounds.reading_check import uniform_rows
+from likewise.auditing.bounds.families import uniform_rows
 from likewise.auditing.bounds.regions import Regions, TableLayout
+from likewise.auditing.people import differ_alike
 from likewise.auditing.results.sensitive import Enumeration
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
@@ -364,17 +365,6 @@ def sample_rows(
     return Sampled(flips / count, float(low), float(high), count)
 
 
-def differ_alike(decide: Decide, first: FloatArray, second: FloatArray) -> BoolArray:
-    """Whether rows are decided differently from others, each at the same place of batches of the same size.
-
-    The last bits of an answer depend on how many rows are asked about at once: a difference by that alone does not count.
-    """
-    if not len(first):
-        return np.zeros(0, dtype=bool)
-    one, other = (np.asarray(decide(rows), dtype=np.int64) for rows in (first, second))
-    return np.asarray((one != other) & (one >= 0) & (other >= 0))
-
-
 def _extremes(twins: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
     """Of each row's twins (n · A, P) one of the lowest decision that is known, and one of the highest, (n, P) each."""
     n, size = labels.shape
@@ -419,11 +409,10 @@ def changed_people(
         own = np.asarray(decide(rows[at]), dtype=np.int64)
         differs = labels != own[:, None]
         some = np.flatnonzero(differs.any(axis=1))
-        twins = whole.rows(rows[at[some]])[
-            np.arange(len(some)) * len(whole.asked) + differs[some].argmax(axis=1)
-        ]
-        confirmed = differ_alike(decide, rows[at[some]], twins)
-        changed[at[some]] = confirmed
+        which = differs[some].argmax(axis=1)
+        twins = whole.rows(rows[at[some]])[np.arange(len(some)) * len(whole.asked) + which]
+        known = (own[some] >= 0) & (labels[some, which] >= 0)
+        changed[at[some]] = known & differ_alike(decide, rows[at[some]], twins)
         # Rounding is neither the same decision nor another.
         kept[at] = ~differs.any(axis=1)
     return kept, changed

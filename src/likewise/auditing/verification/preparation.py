@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.families import family_at
+from likewise.auditing.bounds.families import Asker, check_rows, family_at, random_rows
 from likewise.auditing.bounds.family import Family
 from likewise.auditing.bounds.networks import NetworkFamily
-from likewise.auditing.bounds.reading_check import Asker, check_rows, random_rows
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.coordinates import Coordinates
 from likewise.auditing.inference.sanity import Finding, check_before_verdict
 from likewise.auditing.people import ASKED_TWICE, answers_repeat, tabular
-from likewise.auditing.problem import AuditProblem
+from likewise.auditing.problem import AuditProblem, Coordinates
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import Enumeration, enumerate_sensitive
 from likewise.auditing.verification.asked_shares import OneHot, SensitiveValues, changed_people

@@ -69,10 +69,9 @@ def share_above(
             terms[:, first : first + count] = (
                 _category_terms(layout, slope[at], int(i)) - least[at, i][:, None]
             )
-        kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0)).astype(np.int64)
         values = np.where(layout.is_integer[None, :], regions.high[at] - regions.low[at] + 1.0, 0.0)
         share[at] = _counted(
-            kinds,
+            layout.shape[0],
             layout.offset,
             layout.count,
             values,

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.auditing.bounds.family import Family, LineDecider
+from likewise.auditing.bounds.family import Family
+from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import (
     BOX,
     Regions,
@@ -205,7 +206,7 @@ class UndecidedRegions:
         self.looked = 0
         self._counter = 0
         self._by_rows_at_all = values.complete
-        self._units = family.n_units if isinstance(family, LineDecider) else 0
+        self._units = family.n_units if isinstance(family, NetworkFamily) else 0
         labels = np.full((1, len(values.low)), -1, dtype=np.int64)
         nothing = np.packbits(np.zeros((1, len(values.low), self._units), dtype=bool), axis=2)
         self._look(everything(self.layout), labels, nothing, np.ones(1), [()])
@@ -271,7 +272,7 @@ class UndecidedRegions:
         lines = None
         if len(row):
             there = self.values.put(self.layout, regions.take(row), part)
-            if isinstance(self.family, LineDecider):
+            if isinstance(self.family, NetworkFamily):
                 known = np.unpackbits(off[row, part], axis=1, count=self._units).astype(bool)
                 found = self.family.decide_by_lines(there, known)
                 off[row, part] = np.packbits(found.off, axis=1)

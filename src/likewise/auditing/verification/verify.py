@@ -131,7 +131,7 @@ class Verification:
         return f"<Verification: {title}, {self.proved:.1%} proved, {self.flips:.1%} shown to flip, {self.undecided:.1%} undecided>"
 
     def __str__(self) -> str:
-        text: str = import_module("likewise.report.verification").verification_text(self)
+        text: str = import_module("likewise.report.writing").text_of(self)
         return text
 
 

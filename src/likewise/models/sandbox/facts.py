@@ -209,10 +209,9 @@ def _pack_column(column: pd.Series[Any], name: Any) -> tuple[dict[str, Any], lis
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
         codes, different = _distinct(column.to_numpy(), name)
         return {"kind": "objects", "values": different}, [codes]
-    missing = column.isna().to_numpy()
-    data = getattr(column.array, "_data", None)
-    if isinstance(data, np.ndarray) and data.dtype.kind in "biuf":
-        return {"kind": "masked", "type": str(dtype)}, [data, missing]
+    if dtype.kind in "biuf":
+        numbers = column.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0).item())
+        return {"kind": "masked", "type": str(dtype)}, [numbers, column.isna().to_numpy()]
     raise _cannot_travel(name, str(dtype))
 
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from likewise.models.sandbox.process import Child
 
 if TYPE_CHECKING:
     from likewise.models.tree_ensemble import TreeEnsemble
+
+T = TypeVar("T")
 
 # The model of a file in a process of its own, behind the contract of every other model.
 
@@ -159,6 +162,8 @@ LABELS = {
 _MAX_WIDTH = 10_000
 _SPREAD = 64
 _ROOM = 64 * 2**20
+# A question is asked so often while somebody kills the process that should answer it.
+_TRIES = 4
 
 
 class SandboxedFile:
@@ -199,6 +204,7 @@ class SandboxedFile:
         self.limits = Limits.from_environment(self._size) if limits is None else limits
         self._made: dict[str, SimpleNamespace] = {}
         self._closed = False
+        self._turn = threading.RLock()
         self._child = self._started()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -229,11 +235,7 @@ class SandboxedFile:
 
     def facts(self, choices: Mapping[str, Any]) -> SimpleNamespace:
         """Return what is known of the model under some choices; it is made where it is not yet."""
-        child = self._alive()
-        key = json.dumps(choices, sort_keys=True)
-        if key not in self._made:
-            self._made[key] = self._read(child, {"ask": "model", **choices}, read_facts)
-        return self._made[key]
+        return self._asked(lambda child: self._facts(child, choices))
 
     def outputs(self, choices: Mapping[str, Any], rows: Any, start: int) -> tuple[Array, Array | None]:
         """Return what the model says about rows, and its classes where it knows them by now."""
@@ -256,30 +258,52 @@ class SandboxedFile:
             raise InputError(
                 f"read_trees: the trees of a CatBoost file are only read in this process ({option('this_process')})."
             )
-        question = {"ask": "trees", "number": self.facts(choices).number}
-        trees: TreeEnsemble = self._read(self._alive(), question, unpack_trees)
+        trees: TreeEnsemble = self._part("trees", choices, unpack_trees)
         return trees
 
     def network(self, choices: Mapping[str, Any]) -> Layers:
         """Return the layers of the model; see `read_network`."""
-        question = {"ask": "network", "number": self.facts(choices).number}
-        layers: Layers = self._read(self._alive(), question, unpack_network)
+        layers: Layers = self._part("network", choices, unpack_network)
         return layers
+
+    def _part(self, ask: str, choices: Mapping[str, Any], unpack: Callable[..., Any]) -> Any:
+        return self._asked(
+            lambda child: self._read(
+                child, {"ask": ask, "number": self._facts(child, choices).number}, unpack
+            )
+        )
 
     def _about_rows(
         self, ask: str, choices: Mapping[str, Any], rows: Any, start: int, most: int
     ) -> tuple[dict[str, Any], list[Array]]:
         text, arrays = pack_rows(rows)
-        for again in (True, False):
-            number = self.facts(choices).number
-            question = {"ask": ask, "number": number, "start": start, "rows": text}
-            try:
-                return self._ask(self._alive(), question, arrays, most=most)
-            except ModelError:
-                # Somebody killed the process, which says nothing about the file.
-                if not (again and self._child.killed):
-                    raise
-        raise AssertionError("the second time raises")
+        about = {"ask": ask, "start": start, "rows": text}
+
+        def asked(child: Child) -> tuple[dict[str, Any], list[Array]]:
+            return self._ask(
+                child, {**about, "number": self._facts(child, choices).number}, arrays, most=most
+            )
+
+        return self._asked(asked)
+
+    def _facts(self, child: Child, choices: Mapping[str, Any]) -> SimpleNamespace:
+        key = json.dumps(choices, sort_keys=True)
+        if key not in self._made:
+            self._made[key] = self._read(child, {"ask": "model", **choices}, read_facts)
+        return self._made[key]
+
+    def _asked(self, question: Callable[[Child], T]) -> T:
+        """Ask the process that runs, or one that is started; a question that somebody killed it over is asked again."""
+        if self._child.owner != os.getpid():
+            self._turn = threading.RLock()  # this is a fork: whoever held it did not come along
+        with self._turn:
+            for left in reversed(range(_TRIES)):
+                try:
+                    return question(self._alive())
+                except ModelError:
+                    if not (left and self._child.killed) or self._closed:
+                        raise
+        raise AssertionError("the last try returns or raises")
 
     def _read(self, child: Child, question: dict[str, Any], unpack: Callable[..., Any]) -> Any:
         said, arrays = self._ask(child, question, most=_ROOM + _SPREAD * self._size)
@@ -341,8 +365,8 @@ class SandboxedFile:
             # This is a fork: the process belongs to the one that was forked.
             self._made.clear()
             self._child = self._started()
-        elif self._child.killed and not self._closed:
-            # Somebody ended it, which says nothing about the file: the next question starts it again.
+        elif self._child.may_restart and not self._closed:
+            # Killed, which says nothing about the file, or crashed over one question: the next starts it again.
             self._made.clear()
             try:
                 self._child = self._started()

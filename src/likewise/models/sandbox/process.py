@@ -102,7 +102,7 @@ class Child:
             _widen(pipe)
         self._lock = threading.Lock()
         self.over: str | None = None
-        self.exhausted = self.killed = False
+        self.exhausted = self.killed = self.may_restart = False
         self.owner = os.getpid()
         self._end = weakref.finalize(self, _end, self.handle, self._questions, self._answers, self.owner)
 
@@ -172,9 +172,12 @@ class Child:
         elif code is not None and _signal(code) == "SIGKILL" and self.exhausted:
             self.over = self._too_much()
         elif code is not None and _signal(code) in ("SIGKILL", "SIGTERM"):
-            self.over, self.killed = self._was_killed(), True
+            self.over, self.killed, self.may_restart = self._was_killed(), True, True
         else:
-            how = "" if code is None else f" ({_signal(code)})"
+            how, self.may_restart = (
+                "" if code is None else f" ({_signal(code)})",
+                code is not None and code < 0,
+            )
             self.over = (
                 f"{self.name} is a damaged {self.label} model: it crashed the process that ran it{how}. "
                 f"Save the model again. {_trust()}."

@@ -149,9 +149,10 @@ def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
     str
         From a heading of level 2, so that it fits into a card.
     """
-    verdict = document["verdict"]
-    parts = ["## Individual fairness", escaped(document["summary"]["text"])]
-    parts.append(f"**{escaped(verdict['title'])}.** {escaped(verdict['sentence'])}")
+    summary = document["summary"]
+    scope = f"{summary['scope']['words']} {summary['scope']['favourable_words']}"
+    parts = ["## Individual fairness", escaped(scope)]
+    parts.append(f"**{escaped(document['verdict']['title'])}.** {escaped(summary['text'])}")
     numbers = document["numbers"]
     level = float(document["computed"]["settings"]["confidence"])
     head = [f"{numbers['people']:,} people", "value", f"{level:.0%} interval"]

@@ -36,6 +36,7 @@ from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document
 from likewise.report.evidence.cards import impact_page, model_card
 from likewise.report.evidence.checks import junit_xml, sarif_log
+from likewise.report.evidence.signing import SIGNATURE, Signer, check_signature, public_key
 from likewise.report.provenance import Provenance
 
 # evidence.json: where an audit's figures come from and what they are, checked before anyone uses them.
@@ -59,6 +60,7 @@ _FORM = Fields(
         "figures": MapOf(object),
         "impact": ListOf(object, most=10_000),
         "files": MapOf(str),
+        "signer": Maybe(str),
         "sha256": str,
     }
 )
@@ -86,6 +88,8 @@ class Evidence:
         The impact tables.
     files : mapping
         The other files of the evidence, to their SHA-256.
+    signer : str or None
+        The public key, in hexadecimal digits, whose owner signed the file; the signature stands beside it.
     """
 
     figures: Mapping[str, Any]
@@ -95,6 +99,7 @@ class Evidence:
     inputs: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     impact: Sequence[Mapping[str, Any]] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    signer: str | None = None
 
     def to_json(self) -> str:
         """Return the file's text."""
@@ -110,6 +115,7 @@ class Evidence:
             "figures": dict(self.figures),
             "impact": list(self.impact),
             "files": dict(self.files),
+            "signer": self.signer,
         }
         return to_json(sealed(document))
 
@@ -169,20 +175,32 @@ def read_evidence(path: str | Path) -> Evidence:
         run["inputs"],
         document["impact"],
         document["files"],
+        document["signer"],
     )
 
 
-def check_files(folder: Path, recorded: Evidence) -> None:
-    """Raise unless a folder holds the recorded files with the recorded bytes, and nothing else."""
-    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
-    added = sorted(found.keys() - recorded.files.keys() - {EVIDENCE})
-    absent = sorted(recorded.files.keys() - found.keys())
+def check_files(folder: Path, recorded: Evidence, *, verify_key: str | Path | None = None) -> None:
+    """Raise unless a folder holds the recorded files with the recorded bytes, and nothing else, signed as it says.
+
+    With `verify_key`, a file with a public key, its owner must have signed.
+    """
+    if verify_key is not None and public_key(verify_key) != recorded.signer:
+        by = "by nobody" if recorded.signer is None else f"by another key, {recorded.signer[:64]}"
+        raise InputError(f"The evidence is signed {by}, and not by the key that was asked for.")
+    wanted = {*recorded.files, EVIDENCE, *([SIGNATURE] if recorded.signer is not None else [])}
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    folders = {parent.as_posix() for name in wanted for parent in Path(name).parents}
+    added = sorted(found.keys() - wanted - folders)
+    absent = sorted(wanted - found.keys())
     if added or absent:
         what = f"{added[0]!r}, which the audit did not write" if added else f"no {absent[0]!r} any more"
         raise FormatError(f"The folder of the evidence holds {what}.")
     for name, digest in recorded.files.items():
         if hashlib.sha256(read_file(found[name], largest=LARGEST_RESULT)).hexdigest() != digest:
             raise FormatError(f"{name!r} in the folder of the evidence was changed after it was written.")
+    if recorded.signer is not None:
+        signature = read_file(found[SIGNATURE], largest=1_000)
+        check_signature(recorded.to_json().encode(), signature, recorded.signer)
 
 
 def figures_of(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) -> dict[str, Any]:
@@ -273,6 +291,7 @@ def write_evidence(
     options: Mapping[str, Sequence[str]] | None = None,
     inputs: Mapping[str, Mapping[str, str | None]] | None = None,
     overwrite: bool = False,
+    sign: str | Path | None = None,
 ) -> Path:
     """Write the evidence of an audit: a model card, JUnit, SARIF, CSV tables, impact ratios and evidence.json.
 
@@ -297,6 +316,8 @@ def write_evidence(
         As in `Evidence`: what `likewise replay` needs.
     overwrite : bool, default=False
         Replace a folder that holds evidence already; anything else there is never touched.
+    sign : path-like, optional
+        File with the private key (Ed25519, PEM) to sign with, which needs the extra ``sign``.
 
     Returns
     -------
@@ -318,6 +339,7 @@ def write_evidence(
     """
     target = Path(folder)
     check_folder(target, overwrite=overwrite)
+    signer = None if sign is None else Signer(sign)
     document = audit_document(result, name=name, evaluation=evaluation, labels=labels, provenance=provenance)
     files = evidence_files(result, document, impact, impact_notes)
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
@@ -329,12 +351,16 @@ def write_evidence(
         inputs or {},
         [asdict(table) for table in impact],
         hashes,
+        None if signer is None else signer.public,
     )
+    written = {file: text.encode() for file, text in {**files, EVIDENCE: evidence.to_json()}.items()}
+    if signer is not None:
+        written[SIGNATURE] = signer.sign(written[EVIDENCE])
     with atomic_folder(target) as temporary:
-        for file, text in {**files, EVIDENCE: evidence.to_json()}.items():
+        for file, data in written.items():
             path = temporary / file
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(text.encode())
+            path.write_bytes(data)
     return target
 
 

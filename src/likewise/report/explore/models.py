@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from likewise.auditing.coordinates import Coordinates
+from likewise.auditing.problem import Coordinates
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
 from likewise.core.frames import same_words
@@ -194,7 +194,7 @@ def pipeline_features(columns: Sequence[Column], features: Sequence[TableFeature
                 categories=known[one.column].categories,
                 answers=tuple(float(answer) for answer in one.answers),
                 missing=one.missing,
-                # Codes that no step encodes: what the table never had is no code.
+                # Codes that no step encodes: what the table never had is not a code.
                 unseen=REFUSED if one.unseen is None else one.unseen,
             )
         )

@@ -111,13 +111,13 @@ one("question").addEventListener("submit", async (event) => {
   event.preventDefault();
   const sensitive = [...one("sensitive").querySelectorAll("input:checked")].map((box) => box.value);
   say("question-said", "");
-  if (!one("target").value) return say("question-said", t("serving.script.no_target"), true);
   if (!sensitive.length) return say("question-said", t("serving.script.no_sensitive"), true);
   one("start").disabled = true;
   try {
     const seconds = Number(one("seconds").value) || null;
     const sample = Number(one("sample").value) || null;
-    show(await send("/api/jobs", { table: table.table, target: one("target").value, favourable: one("favourable").value || null, sensitive, seconds, sample }));
+    const limit = one("limit").value === "" ? null : Number(one("limit").value) / 100;
+    show(await send("/api/jobs", { table: table.table, target: one("target").value || null, favourable: one("favourable").value || null, sensitive, seconds, sample, limit }));
     one("job").scrollIntoView({ block: "nearest" });
   } catch (error) {
     say("question-said", error.message, true);

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from likewise.core.checks import FloatArray, check_integer, check_number
+from likewise.core.checks import FloatArray, check_integer, check_number, take_rows
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.core.randomness import RandomState, numpy_generator
@@ -41,7 +41,7 @@ from likewise.training.boosting.growers import (
 )
 from likewise.training.boosting.rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
 from likewise.training.estimators.parameters import WithConfig, parameters_from_fields
-from likewise.training.estimators.rows import read_labels, some_rows, stratified_split
+from likewise.training.estimators.rows import read_labels, stratified_split
 from likewise.training.results import TrainingWarning
 
 # A fitted `FairBoostingClassifier` as a `Model`: what audits ask.
@@ -251,7 +251,7 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         if len(present) < len(frame):
             frame, codes, weight = frame.iloc[present], codes[present], weight[present]
             given = given.iloc[present] if isinstance(given, pd.DataFrame) else given[present]
-            beside = some_rows(beside, present)
+            beside = take_rows(beside, present)
         balanced = weight * self._class_weight(codes, weight)[codes]
         # A weight of 2 is to the trees what two rows are.
         return _Rows(given, frame, codes, balanced * (weight.sum() / balanced.sum()), beside)

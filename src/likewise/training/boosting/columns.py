@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, IntArray
+from likewise.core.checks import FloatArray, IntArray, attribute_columns, python_scalar
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.counterfactuals.attribute import orbit_representatives
@@ -19,7 +19,6 @@ from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import same_places
-from likewise.training.estimators.rows import as_table
 
 # More categories than this do not help a tree; the rarest count as missing.
 MAX_CATEGORIES = 254
@@ -143,8 +142,7 @@ def _categories(column: pd.Series[Any], owner: str) -> tuple[Any, ...] | None:
         )
     counts = column.value_counts()
     common = counts[counts > 0].index[:MAX_CATEGORIES]
-    values = [value.item() if isinstance(value, np.generic) else value for value in common]
-    return tuple(sorted(values, key=lambda value: (str(type(value)), str(value))))
+    return tuple(sorted(map(python_scalar, common), key=lambda value: (str(type(value)), str(value))))
 
 
 def _numbers(column: pd.Series[Any], owner: str) -> FloatArray:
@@ -183,7 +181,7 @@ def group_codes(
         else:
             named[name] = find_attribute(Table(frame), name, owner=owner).codes
     if beside is not None:
-        table = as_table(beside, owner)
+        table = attribute_columns(beside, owner=owner)
         named |= {str(name): table[name] for name in table.columns}
     found: list[IntArray] = []
     for name, values in named.items():

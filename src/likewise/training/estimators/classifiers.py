@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any
 
-from likewise.auditing.search.gradient.search import GradientSearch
-from likewise.core.checks import check_number
-from likewise.data.domain import Domain
 from likewise.data.tabular import TabularDomain
-from likewise.fair_metrics import FairMetric, euclidean
+from likewise.fair_metrics import euclidean
 from likewise.mitigation.project import projected_off
 from likewise.training.adversarial import AdversarialDebiasing
 from likewise.training.estimators.metrics import metric_encoder, trained_metric
 from likewise.training.estimators.network_classifier import NetworkClassifier
-from likewise.training.estimators.parameters import parameters_from_fields, preset_parameters
-from likewise.training.estimators.robust_classifier import RobustClassifier
+from likewise.training.estimators.parameters import parameters_from_fields
 from likewise.training.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
 from likewise.training.objective import Objective
-from likewise.training.penalised import CoCL, WithCovariancePenalty
+from likewise.training.penalised import CoCL
 from likewise.training.robust import SearchLike
-from likewise.training.sensei import SenSeI
-from likewise.training.sensr import SenSR, wasserstein_robust
+from likewise.training.sensr import wasserstein_robust
 
 # The paper's Baseline: plain training.
 
@@ -39,125 +34,6 @@ class MLPBaselineClassifier(NetworkClassifier):
     >>> clf.predict([[2.0, 0.0, 0.0], [-2.0, 0.0, 0.0]]).tolist()
     ['yes', 'no']
     """
-
-
-# SenSR behind the scikit-learn contract.
-
-
-@parameters_from_fields
-class SenSRClassifier(RobustClassifier):
-    """Sensitive Subspace Robustness: trained on the worst comparable row of each row (the paper's Algorithm 2).
-
-    Parameters
-    ----------
-    group_penalty : float, default=0.0
-        Strength of a penalty for groups on top: CoCL's, which keeps answers from covarying with `attributes`, class
-        by class. 0 is SenSR alone.
-    attributes : str, int or list of them, optional
-        What the group penalty is about: columns of `sensitive_features` or of X. Default: all of
-        `sensitive_features`.
-
-    Attributes
-    ----------
-    objective_ : SenSR, or WithCovariancePenalty of it
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from likewise.fair_metrics import ExpertSubspace
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 2))
-    >>> y = X[:, 0] + X[:, 1] > 0
-    >>> clf = SenSRClassifier(ExpertSubspace([0]), n_steps=100, validation=None, random_state=0).fit(X, y)
-    >>> clf.predict([[-3.0, 1.0], [3.0, 1.0], [3.0, -1.0]]).tolist()
-    [True, True, False]
-    """
-
-    group_penalty: float = 0.0
-    attributes: Any = None
-
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> SenSRClassifier:
-        """Return an estimator with named settings, not fitted.
-
-        Parameters
-        ----------
-        name : {"paper-adult", "paper-sentiment", "adult-best", "adult-best-untold"}
-            "paper-adult" and "paper-sentiment" are Table 3 of the paper; "adult-best" is better on Adult in every
-            column of its tables, *told* that husbands and wives are comparable; "adult-best-untold" was not told.
-            ``likewise.training.estimators.parameters.SENSR_PRESETS`` says of each what it uses and what it was told.
-        **changes
-            Parameters that differ from it, such as ``random_state``.
-
-        Returns
-        -------
-        SenSRClassifier
-
-        Examples
-        --------
-        >>> SenSRClassifier.preset("adult-best", random_state=0).blind_to
-        ExpertSubspace(directions=['sex', 'race', 'relationship: Husband - Wife'])
-        """
-        return cls(**{**preset_parameters(name), **changes})
-
-    def _learn(self, rows: TrainingRows) -> None:
-        super()._learn(rows)
-        if self._penalises():
-            self.proxy_ = ProxyVectors.of(rows, self.attributes, owner=type(self).__name__)
-
-    def _penalises(self) -> bool:
-        return check_number(self.group_penalty, owner=type(self).__name__, name="group_penalty", low=0) > 0
-
-    def _beside(self, rows: TrainingRows) -> dict[str, Any]:
-        if not self._penalises():
-            return {}
-        return {"proxy": self.proxy_.vectors(rows, owner=type(self).__name__)}
-
-    def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
-        objective = SenSR(**self._robust_choices(metric, domain))
-        return WithCovariancePenalty(objective, self.group_penalty) if self._penalises() else objective
-
-
-# SenSeI behind the scikit-learn contract.
-
-
-# Ten steps of the fixed point inside the sensitive subspace, and none outside of it.
-SEARCH = GradientSearch(full_steps=0)
-
-
-@parameters_from_fields
-class SenSeIClassifier(RobustClassifier):
-    """Sensitive Set Invariance (Yurochkin & Sun 2021): the loss plus ρ times the change between comparable rows.
-
-    Parameters
-    ----------
-    rho : float, default=5.0
-        ρ, what the change of output between comparable rows counts for: accuracy is traded for fairness by it.
-    outputs : {"probabilities", "logits"}, default="probabilities"
-        What is compared between comparable rows, by squared distance.
-
-    Attributes
-    ----------
-    objective_ : SenSeI
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from likewise.fair_metrics import ExpertSubspace
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> clf = SenSeIClassifier(ExpertSubspace([0]), n_steps=100, validation=None, random_state=0)
-    >>> clf.fit(X, X.sum(axis=1) > 0).predict([[-1.5, 1.0], [1.5, 1.0]]).tolist()
-    [True, True]
-    """
-
-    rho: float = 5.0
-    outputs: Literal["probabilities", "logits"] = "probabilities"
-
-    def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
-        choices = self._robust_choices(metric, domain)
-        if choices["search"] is None:
-            choices["search"] = SEARCH
-        return SenSeI(**choices, rho=self.rho, outputs=self.outputs)
 
 
 # Distributionally robust training with the Euclidean cost.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,18 @@ import pandas as pd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from likewise.core.checks import FloatArray, IntArray, check_labels, check_same_length, is_tensor, to_numpy
+from likewise.core.checks import (
+    FloatArray,
+    IntArray,
+    attribute_columns,
+    check_labels,
+    check_same_length,
+    is_tensor,
+    take_rows,
+    to_numpy,
+)
 from likewise.core.errors import InputError, bad_parameter, listed
-from likewise.core.frames import check_no_missing, is_frame, to_pandas
+from likewise.core.frames import check_no_missing
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.data.tabular import TabularDomain
 from likewise.mitigation.project import read_first_rows, read_new_rows, table_or_array
@@ -71,19 +79,6 @@ def canonical_order(x: FloatArray, codes: IntArray) -> IntArray:
     return np.lexsort((codes, *x.T[::-1]))
 
 
-def some_rows(values: Any, rows: IntArray) -> Any:
-    """Return some rows of whatever holds one entry per row: an array, a Series, a frame, a dict of columns, or None."""
-    if values is None:
-        return None
-    if is_frame(values):
-        return to_pandas(values, owner="fit", name="sensitive_features").iloc[rows].reset_index(drop=True)
-    if isinstance(values, pd.Series):
-        return values.iloc[rows].reset_index(drop=True)
-    if isinstance(values, dict):
-        return {name: np.asarray(column)[rows] for name, column in values.items()}
-    return (to_numpy(values) if is_tensor(values) else np.asarray(values))[rows]
-
-
 # What a user passes to `fit` and `predict`, as the rows that a network gets.
 
 
@@ -107,10 +102,10 @@ class TrainingRows:
     def take(self, rows: Labels) -> TrainingRows:
         """Return some of the rows, by index."""
         return TrainingRows(
-            some_rows(self.given, rows),
+            take_rows(self.given, rows),
             self.x[rows],
             self.codes[rows],
-            some_rows(self.sensitive_features, rows),
+            take_rows(self.sensitive_features, rows),
             self.encoder,
             None if self.weights is None else self.weights[rows],
         )
@@ -180,7 +175,9 @@ Codes = IntArray
 
 def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.DataFrame:
     """Return the values of the attributes, one column each, without missing values."""
-    table = None if rows.sensitive_features is None else as_table(rows.sensitive_features, owner)
+    table = (
+        None if rows.sensitive_features is None else attribute_columns(rows.sensitive_features, owner=owner)
+    )
     if attributes is None:
         if table is None:
             raise InputError(
@@ -195,22 +192,6 @@ def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.Da
         found = pd.DataFrame({name: _values(name, table, rows, owner) for name in names})
     check_no_missing(found.set_axis([str(c) for c in found.columns], axis=1), owner=owner, name="attributes")
     return found.reset_index(drop=True)
-
-
-def as_table(values: Any, owner: str) -> pd.DataFrame:
-    """Return what was passed as `sensitive_features` as a table, one column per attribute."""
-    if is_frame(values):
-        return to_pandas(values, owner=owner, name="sensitive_features").reset_index(drop=True)
-    if isinstance(values, pd.Series):
-        return values.to_frame(0 if values.name is None else values.name).reset_index(drop=True)
-    if isinstance(values, Mapping):
-        return pd.DataFrame({name: np.asarray(column) for name, column in values.items()})
-    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
-    if array.ndim not in (1, 2):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="one column per attribute", got=f"shape {array.shape}"
-        )
-    return pd.DataFrame(array if array.ndim == 2 else array[:, None])
 
 
 def _values(name: Any, table: pd.DataFrame | None, rows: TrainingRows, owner: str) -> Any:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from likewise.auditing.bounds.linear.box_response import (
+from likewise.auditing.bounds.linear.model import (
     BoxResponse,
     CostForm,
+    Problem,
     box_slack,
     response_coefficients,
     shorten,
 )
-from likewise.auditing.bounds.linear.model import Problem
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 
 # Least fair cost of every change of a margin inside a box: one piecewise quadratic path per row, for all λ

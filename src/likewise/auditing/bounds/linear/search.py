@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.special import logsumexp
 
+from likewise.auditing.bounds.families import Asker, check_reading, check_rows
 from likewise.auditing.bounds.family import Components, raised_by_answers, sure_decisions
 from likewise.auditing.bounds.linear.model import LOSSES, LinearModel, Problem
 from likewise.auditing.bounds.linear.supremum import ExactResult, Solver, exact_supremum
-from likewise.auditing.bounds.reading_check import Asker, check_reading, check_rows
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import split_bound
@@ -120,7 +120,7 @@ class _Line:
 
 
 def exact_dual(
-    model: Any,
+    model: LinearModel,
     X: Any,
     y: Any,
     *,
@@ -249,9 +249,8 @@ def _finish(
 # From the exact audit of a linear model to what may be claimed about it.
 
 
-def loss_ceiling(model: Any, domain: Any) -> float:
+def loss_ceiling(linear: LinearModel, domain: Any) -> float:
     """Largest loss a linear model can have anywhere in a domain: the M of a finite-sample bound."""
-    linear = LinearModel.from_model(model)
     if linear.loss == "zero_one":
         return 1.0
     if domain is None:
@@ -268,7 +267,7 @@ def loss_ceiling(model: Any, domain: Any) -> float:
 
 
 def exact_bound(
-    model: Any,
+    linear: LinearModel,
     X: Any,
     y: Any,
     *,
@@ -286,7 +285,6 @@ def exact_bound(
 
     λ* is found on one half of the rows, and the dual evaluated on the other.
     """
-    linear = LinearModel.from_model(model)
     ceiling = loss_ceiling(linear, domain) if upper is None else float(upper)
     if not np.isfinite(ceiling):
         raise InputError(

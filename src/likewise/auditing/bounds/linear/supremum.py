@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from likewise.auditing.bounds.linear.margin import MarginSupremum
-from likewise.auditing.bounds.linear.model import Problem, penalised
+from likewise.auditing.bounds.linear.model import LinearModel, Problem, penalised
 from likewise.core.checks import FloatArray, IntArray, check_number
 
 # The inner supremum of a binary linear model without a box: one dimension, solved to rounding.
@@ -421,7 +421,7 @@ class ExactResult:
 
 
 def exact_supremum(
-    model: Any,
+    model: LinearModel,
     X: Any,
     y: Any,
     *,

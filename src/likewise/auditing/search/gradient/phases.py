@@ -7,22 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from likewise.auditing.search.gradient.adam import fast_adam
 from likewise.auditing.search.gradient.ascent import (
     Probes,
     RowStatus,
     SearchResult,
     Track,
     ascend,
+    fast_adam,
     find_probes,
 )
-from likewise.auditing.search.gradient.free_moves import CoefficientBox, FreeMoves, FreeSpace, free_moves
-from likewise.auditing.search.gradient.spaces import Point, Quadratic, RowSpace, Space, WhitenedSpace
+from likewise.auditing.search.gradient.spaces import (
+    CoefficientBox,
+    FreeMoves,
+    FreeSpace,
+    Point,
+    Quadratic,
+    RowSpace,
+    Space,
+    free_moves,
+)
 from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError, bad_parameter
-from likewise.data.domain import Domain, Unbounded
+from likewise.data.domain import Domain
 from likewise.fair_metrics.metric import FairMetric
-from likewise.models.mlp import MLPOracle
 from likewise.models.oracle import Oracle
 
 if TYPE_CHECKING:
@@ -68,7 +75,7 @@ def pick_start(
     now, best = _link(point.loss, log_odds), point.loss
     shares: list[torch.Tensor] = []
     for end in ends:
-        rise = _link(space.loss(space.shifted(base, end)), log_odds) - now
+        rise = _link(space.loss(base + end), log_odds) - now
         cost = space.lam * space.squared(end)
         t = _best_share(rise, cost, now, log_odds)
         value = now + t * rise
@@ -124,7 +131,6 @@ class SearchTask:
     penalty: Quadratic
     free: torch.Tensor
     moves: FreeMoves | None
-    whiteners: tuple[torch.Tensor, torch.Tensor] | None
     log_odds: bool
     probes: Probes | None
     restarts: list[tuple[torch.Tensor, float]]
@@ -132,8 +138,6 @@ class SearchTask:
     def full_space(self, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor) -> Space:
         """Return the coordinates of phase 2, for λ all positive or all 0: then every direction is free."""
         paid = bool((lam > 0).all())
-        if paid and self.whiteners is not None:
-            return WhitenedSpace.of(self.oracle, x, y, lam, self.whiteners)
         penalty = self.penalty if paid else Quadratic.nothing(x)
         radius = self.choices.subspace_step_size
         return RowSpace(self.oracle, x, y, lam, penalty=penalty, domain=self.domain, radius=radius)
@@ -156,7 +160,6 @@ def prepare(
     if metric.n_features and penalty.has_free:
         free = torch.as_tensor(metric.null_space.basis, dtype=x.dtype, device=x.device)
     fixed = choices.method == "fixed_point"
-    folds = fixed and isinstance(oracle, MLPOracle) and isinstance(domain, Unbounded) and not penalty.has_free
     if generator is None:
         generator = torch.Generator().manual_seed(0)
 
@@ -172,7 +175,6 @@ def prepare(
         penalty=penalty,
         free=free,
         moves=free_moves(domain, free, exact=False),
-        whiteners=penalty.whiteners if folds else None,
         log_odds=oracle.objective.name == "cross_entropy",
         probes=None,
         # One at a time: more of them must begin with the same ones.
@@ -206,8 +208,6 @@ def _probes(task: SearchTask, noise: torch.Tensor, labels: torch.Tensor, lam: fl
 
 _RESTART_COST = 10.0
 _RESTART_FARTHEST = 1e3
-# Vertices of the domain that a free phase goes through before it climbs.
-_VERTICES = 4
 # Rows that climb in one batch when each has several starts.
 _TOGETHER = 65536
 
@@ -296,11 +296,11 @@ def _climb_free(
         v = _higher(space, v, space.limit(space.point(start - x)))
     bounded = moves.limit is not None and choices.method != "adam"
     if bounded:
+        # Where the gradient is 0, as that of SenSeI is at the row itself, a step along it leads nowhere.
         if isinstance(moves.limit, CoefficientBox):
             for corner in moves.limit.corners(x):
                 v = _higher(space, v, corner)
         v = _higher(space, v, v + space.leap(v, space.look(v)))
-        v = _from_vertex_to_vertex(space, v)
     track = _climb(task, space, v)
     if bounded and task.restarts:
         track = _free_restart(task, space, track)
@@ -313,29 +313,8 @@ def _free_restart(task: SearchTask, space: FreeSpace, track: Track) -> Track:
     starts, here = [], space.zero()
     for noise, share in task.restarts:
         way = space.point(noise[None]).expand_as(here)
-        point = Point(track.loss, space.squared(here), way, way)
-        edge = space.vertex(point)
-        starts.append(share * (space.leap(here, point) if edge is None else edge))
+        starts.append(share * space.leap(here, Point(track.loss, space.squared(here), way, way)))
     return _climb_again(task, space, track, starts)
-
-
-def _from_vertex_to_vertex(space: FreeSpace, v: torch.Tensor) -> torch.Tensor:
-    """Go to the vertex of the domain that the gradient points at, while that is better.
-
-    A loss that is convex along the free directions, as that of a linear model is, has its maximum at a vertex, and
-    each of these steps raises it (Frank & Wolfe 1956, with steps of length 1).
-    """
-    for _ in range(_VERTICES):
-        point = space.look(v)
-        corner = space.vertex(point)
-        if corner is None:
-            break
-        value = space.loss(corner)
-        better = (value > point.loss) & torch.isfinite(value)
-        if not bool(better.any()):
-            break
-        v = torch.where(better[:, None], corner, v)
-    return v
 
 
 def _full_phase(

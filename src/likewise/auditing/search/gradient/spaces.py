@@ -1,9 +1,7 @@
 """The coordinates a search moves in: what a point is worth, where to go from it, and how far it may go.
 
-Every space has the row itself at 0, so a point is a displacement. Three of them:
+Every space has the row itself at 0, so a point is a displacement. Two of them:
 
-- `WhitenedSpace`: no domain, no free direction. With δ = Σ^(−½) v the penalty is λ‖v‖², and
-  Σ^(−½) is folded into the first layer of the model, so that a step knows nothing of the metric any more.
 - `RowSpace`: any metric, any domain; products with Σ cost O(dK) per row.
 - `FreeSpace` (free_moves.py): K coefficients along directions that cost nothing (phase 1 of Appendix C).
 """
@@ -14,12 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 
-from likewise.data.domain import DataRangeDomain, Domain, Unbounded
+from likewise.core.checks import to_numpy
+from likewise.data.domain import BoxDomain, DataRangeDomain, Domain, Unbounded
+from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics.metric import FairMetric
 from likewise.models.oracle import FoldedOracle, Oracle, SingleLayer
 
@@ -52,21 +53,10 @@ class Point:
         return Point(how(self.loss, some.loss), how(self.squared, some.squared), gradient, slope)
 
 
-@dataclass(frozen=True)
-class Move:
-    """A displacement to try, point + size · step, and the rise it promises per unit of size."""
-
-    step: torch.Tensor
-    size: torch.Tensor
-    rise: torch.Tensor
-
-
 class Space(ABC):
     """Coordinates of a batch of rows, with the row itself at 0."""
 
     lam: torch.Tensor
-    gradient_scale: torch.Tensor
-    """What `Point.gradient` must be multiplied with to be the gradient of ℓ − λ d², (n,)."""
     longest: float = LONGEST
 
     @abstractmethod
@@ -86,8 +76,8 @@ class Space(ABC):
         """Evaluate loss, distance and gradient."""
 
     @abstractmethod
-    def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> Move:
-        """Return the step to try from a point; `reach` (n,) is 1 for the fixed point of the penalised part."""
+    def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the step to try from a point and the rise it promises; a `reach` of 1 is the fixed point."""
 
     @abstractmethod
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
@@ -109,10 +99,6 @@ class Space(ABC):
     def away(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
         """Return as much of a displacement (n, D) from `base` as the domain lets."""
         return self.limit(base + delta) - base
-
-    def shifted(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
-        """Return the point a displacement away from a base with d² = 0."""
-        return base + delta
 
     @abstractmethod
     def rows(self, v: torch.Tensor) -> torch.Tensor:
@@ -136,12 +122,6 @@ def row_dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (a * b).sum(1)
 
 
-def row_square(a: torch.Tensor) -> torch.Tensor:
-    """Squared length of each row, (n,), without a temporary of the size of `a`."""
-    length: torch.Tensor = torch.linalg.vector_norm(a, dim=1)
-    return length.square_()
-
-
 def of_length(direction: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
     """Scale each row to a length; a row of zeros stays."""
     tiny = torch.finfo(direction.dtype).tiny
@@ -149,92 +129,6 @@ def of_length(direction: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
     even = direction / direction.abs().amax(1, keepdim=True).clamp(min=tiny)
     # With a peak of 1 the length is at least 1, unless the row is 0.
     return even * (length / even.square().sum(1).sqrt().clamp(min=1.0))[:, None]
-
-
-# Phase 2 without a domain: the metric folded into the model, so that a step costs one call of it.
-
-
-class WhitenedSpace(Space):
-    """Coordinates v with δ = Σ^(−½) v, folded into the first layer; for no domain and no free direction.
-
-    Here the gradient of the objective is 2λ times the way to the fixed point ∇ℓ/(2λ) − v, so that one row of
-    numbers is both the gradient and the step.
-    """
-
-    def __init__(
-        self,
-        folded: FoldedOracle,
-        x: torch.Tensor,
-        y: torch.Tensor,
-        lam: torch.Tensor,
-        whiteners: tuple[torch.Tensor, torch.Tensor],
-    ) -> None:
-        self._folded, self._x, self._y, self._whiteners = folded, x, y, whiteners
-        self.lam, self.gradient_scale = lam, 2 * lam
-        self._half = (0.5 / lam)[:, None]
-
-    @classmethod
-    def of(
-        cls,
-        oracle: Oracle,
-        x: torch.Tensor,
-        y: torch.Tensor,
-        lam: torch.Tensor,
-        whiteners: tuple[torch.Tensor, torch.Tensor],
-    ) -> WhitenedSpace:
-        """Fold Σ^(−½) into an oracle."""
-        return cls(oracle.fold(x, whiteners[0]), x, y, lam, whiteners)
-
-    def zero(self) -> torch.Tensor:
-        """Return the rows themselves."""
-        return self._x.new_zeros(len(self._x), self._whiteners[0].shape[1])
-
-    def loss(self, v: torch.Tensor) -> torch.Tensor:
-        """Return ℓ."""
-        return self._folded.loss(v, self._y)
-
-    def squared(self, v: torch.Tensor) -> torch.Tensor:
-        """Return d² = ‖v‖²."""
-        return row_square(v)
-
-    def look(self, v: torch.Tensor) -> Point:
-        """Evaluate; the gradient is the way to the fixed point."""
-        loss, slope = self._folded(v, self._y)
-        step = slope.mul_(self._half).sub_(v)
-        return Point(loss, row_square(v), step, step)
-
-    def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> Move:
-        """Go `reach` of the way to the fixed point."""
-        return Move(point.gradient, reach, row_square(point.gradient))
-
-    def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
-        """Go all the way to the fixed point."""
-        return point.gradient
-
-    def limit(self, v: torch.Tensor) -> torch.Tensor:
-        """Return v: there is no domain."""
-        return v
-
-    def point(self, delta: torch.Tensor) -> torch.Tensor:
-        """Return v = Σ^½ δ."""
-        return delta @ self._whiteners[1]
-
-    def away(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
-        """Return the displacement: there is no domain."""
-        return delta
-
-    def shifted(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
-        """Return the displacement: only v = 0 has d² = 0."""
-        return delta
-
-    def rows(self, v: torch.Tensor) -> torch.Tensor:
-        """Return x + Σ^(−½) v."""
-        return torch.addmm(self._x, v, self._whiteners[0].t())
-
-    def take(self, keep: torch.Tensor) -> WhitenedSpace:
-        """Return the same for some of the rows."""
-        x, y, lam = (part.index_select(0, keep) for part in (self._x, self._y, self.lam))
-        return WhitenedSpace(self._folded.take(keep), x, y, lam, self._whiteners)
 
 
 # The penalty λ δᵀΣδ on tensors: what a move costs, and where the stationarity condition says to go.
@@ -352,16 +246,6 @@ class Quadratic:
         target: torch.Tensor = (wanted - (inside / scale) @ self.basis.t() * moving) / scale
         return target - delta * moving
 
-    @cached_property
-    def whiteners(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Matrices W, U with δ = v Wᵀ, v = δ U and δᵀΣδ = ‖v‖², for a Σ without free directions."""
-        Q, roots = self.basis, self.costs.sqrt()
-        if self.scale == 0:
-            return Q / roots, Q * roots
-        eye, root = torch.eye(len(Q), dtype=Q.dtype, device=Q.device), self.scale**0.5
-        back = eye / root + (Q * (1 / roots - 1 / root)) @ Q.t()
-        return back, eye * root + (Q * (roots - root)) @ Q.t()
-
 
 _KNOWN: WeakKeyDictionary[FairMetric, dict[Any, Quadratic]] = WeakKeyDictionary()
 
@@ -391,7 +275,7 @@ class RowSpace(Space):
         self._oracle, self._x, self._y, self.penalty, self._radius = oracle, x, y, penalty, radius
         self._domain = domain
         self._bounded = not isinstance(domain, Unbounded)
-        self.lam, self.gradient_scale = lam, torch.ones_like(lam)
+        self.lam = lam
         # λ = 0 comes with a penalty that has no paid direction, so 1/(2λ) is never used there.
         self._half = (0.5 / lam.clamp(min=torch.finfo(lam.dtype).tiny))[:, None]
         self.longest = LONGEST_FREE if penalty.has_free else LONGEST
@@ -416,11 +300,11 @@ class RowSpace(Space):
         gradient = torch.addcmul(slope, self.penalty.apply(v), self.lam[:, None], value=-2.0)
         return Point(loss, self.penalty.squared(v), gradient, slope)
 
-    def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> Move:
+    def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Go towards the fixed point and along the free part, as far as the domain lets."""
         if not self._bounded:
             wanted = self._wanted(v, point.slope, reach, None)
-            return Move(wanted, torch.ones_like(reach), row_dot(wanted, point.gradient))
+            return wanted, row_dot(wanted, point.gradient)
         careful = self._careful(v, point.gradient) if self._couples else None
         moving = None if careful is None else careful[1]
         wanted = self._wanted(v, point.slope, reach, moving)
@@ -429,14 +313,12 @@ class RowSpace(Space):
         # Scaled by Σ⁺, a step may be turned around by the projection; the plain gradient never is.
         if careful is not None:
             plain, sure = careful[0], row_dot(careful[0], point.gradient)
-            return Move(
-                torch.where((rise < sure)[:, None], plain, step), torch.ones_like(reach), rise.maximum(sure)
-            )
+            return torch.where((rise < sure)[:, None], plain, step), rise.maximum(sure)
         if bool((rise <= 0).any()):
             plain = self.limit(v + of_length(point.gradient, wanted.square().sum(1).sqrt())) - v
             step = torch.where((rise <= 0)[:, None], plain, step)
             rise = row_dot(step, point.gradient)
-        return Move(step, torch.ones_like(reach), rise)
+        return step, rise
 
     def _wanted(
         self, v: torch.Tensor, slope: torch.Tensor, reach: torch.Tensor, moving: torch.Tensor | None
@@ -498,3 +380,304 @@ class RowSpace(Space):
         return RowSpace(
             self._oracle, x, y, lam, penalty=self.penalty, domain=self._domain, radius=self._radius
         )
+
+
+# How far a row may go along the free directions without leaving the domain.
+
+
+# Where free directions cut a box: the rows of a closed box that lie in x + span(Q), as limits on K
+# coefficients.
+
+
+_TOL = 1e-9
+_TINY = 1e-11
+
+
+@dataclass(frozen=True)
+class BoxSection:
+    """The polytope lower ≤ x + Qz ≤ upper of each row."""
+
+    basis: torch.Tensor
+    lower: torch.Tensor
+    upper: torch.Tensor
+    fixed: torch.Tensor
+
+    def slide(self, z: torch.Tensor, step: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Go a step (n, K) from z, along the faces that stop it; return what was gone.
+
+        On every face the rest of the step goes on without its part across that face, so the step never turns against
+        itself: gone · step ≥ 0.
+        """
+        Q, low, high = self._around(x)
+        begun, rest = z.double(), step.double()
+        at, active = begun, torch.full(z.shape, -1, dtype=torch.int64, device=z.device)
+        along = torch.eye(z.shape[1], dtype=Q.dtype, device=z.device).repeat(len(z), 1, 1)
+        for k in range(z.shape[1]):
+            room, blocked = _room(Q, at, rest, low, high, active)
+            share = room.clamp(max=1.0)
+            at = torch.addcmul(at, rest, share[:, None])
+            active[:, k] = blocked
+            along = _along_face(along, Q[blocked])
+            rest = torch.einsum("nkl,nl->nk", along, rest * (1.0 - share)[:, None])
+        return (_shorten(Q, at, low, high) - begun).to(z.dtype)
+
+    def _around(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Q, and the room of each row below and above it, which holds 0 even where the row lies outside."""
+        rows = x.double()
+        low = (self.lower.double() - rows).clamp(max=0.0).masked_fill(self.fixed, 0.0)
+        high = (self.upper.double() - rows).clamp(min=0.0).masked_fill(self.fixed, 0.0)
+        return self.basis.double(), low, high
+
+
+def _shorten(Q: torch.Tensor, z: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """Shorten moves until they stay inside, up to rounding."""
+    at = z @ Q.t()
+    room = torch.where(at > 0, high + _TOL, low - _TOL) / torch.where(at == 0, 1.0, at)
+    share = torch.where(at == 0, 1.0, room).amin(1).clamp(0.0, 1.0)
+    return z * share[:, None]
+
+
+def _along_face(along: torch.Tensor, normal: torch.Tensor) -> torch.Tensor:
+    """Projections (n, K, K) on what the faces held so far leave, once one more with this normal is held."""
+    face = torch.einsum("nkl,nl->nk", along, normal)
+    size = (face * normal).sum(1)
+    # A normal that the held faces span already takes nothing more away.
+    share = torch.where(size > 1e-14, 1.0 / size.clamp(min=1e-14), 0.0)
+    return along - face[:, :, None] * face[:, None, :] * share[:, None, None]
+
+
+def _room(
+    Q: torch.Tensor,
+    z: torch.Tensor,
+    way: torch.Tensor,
+    low: torch.Tensor,
+    high: torch.Tensor,
+    active: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """How far along a way the box lets, and which face stops it."""
+    at, change = z @ Q.t(), way @ Q.t()
+    still = change.abs() <= _TINY * change.abs().amax(1, keepdim=True)
+    # A face that is held does not move; without one the place is a copy of the last coordinate, which is put back.
+    held = torch.zeros_like(still, dtype=torch.int8).scatter_add_(
+        1, active.clamp(min=0), (active >= 0).to(torch.int8)
+    )
+    still = still | (held > 0)
+    room = torch.where(change > 0, high - at, low - at) / torch.where(still, 1.0, change)
+    length, blocked = torch.where(still, torch.inf, room.clamp(min=0.0)).min(1)
+    return torch.where(torch.isfinite(length), length, 0.0), blocked
+
+
+Limit: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+_ROUNDS = 60
+_MEET_TOL = 1e-7
+_MAX_CORNER_DIMS = 4
+
+
+@dataclass(frozen=True)
+class CoefficientBox:
+    """Bounds on coordinates of x + Qz along directions R inside the span of Q: lower ≤ Rᵀ(x + Qz) ≤ upper."""
+
+    directions: torch.Tensor
+    mix: torch.Tensor
+    lower: torch.Tensor
+    upper: torch.Tensor
+
+    def __call__(self, z: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Project coefficients z (n, K) of the rows x (n, d)."""
+        at = torch.addmm(x @ self.directions, z, self.mix)
+        return torch.addmm(z, at.clamp(self.lower, self.upper) - at, self.mix.t())
+
+    def corners(self, x: torch.Tensor) -> list[torch.Tensor]:
+        """Coefficients of every corner of the box, each (n, K); none if it is open or has too many."""
+        r = len(self.lower)
+        if r > _MAX_CORNER_DIMS or not bool(
+            torch.isfinite(self.lower).all() & torch.isfinite(self.upper).all()
+        ):
+            return []
+        at = x @ self.directions
+        ends = torch.cartesian_prod(*torch.stack([self.lower, self.upper], dim=1)).reshape(-1, r)
+        return [(end - at) @ self.mix.t() for end in ends]
+
+
+@dataclass(frozen=True)
+class FreeMoves:
+    """Free directions of a metric together with what the domain says about them."""
+
+    basis: torch.Tensor
+    limit: Limit | None
+    section: BoxSection | None = None
+
+
+def free_moves(domain: Domain, basis: torch.Tensor, *, exact: bool) -> FreeMoves | None:
+    """Return the free moves that a search can make with K coefficients per row."""
+    if basis.shape[1] == 0:
+        return None
+    if isinstance(domain, Unbounded):
+        return FreeMoves(basis, None)
+    if isinstance(domain, DataRangeDomain):
+        R = torch.as_tensor(to_numpy(domain.subspace.basis), dtype=basis.dtype, device=basis.device)
+        mix = basis.t() @ R
+        if torch.allclose(basis @ mix, R, atol=1e-5):
+            ends = (
+                torch.as_tensor(end, dtype=basis.dtype, device=basis.device)
+                for end in (domain.lower, domain.upper)
+            )
+            return FreeMoves(basis, CoefficientBox(R, mix, *ends))
+    axes = _box_axes(domain, basis)
+    if len(axes) and (not exact or len(axes) == basis.shape[1]):
+        columns = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)[:, axes]
+        eye = torch.eye(len(axes), dtype=basis.dtype, device=basis.device)
+        ends = (torch.as_tensor(end[axes], dtype=basis.dtype, device=basis.device) for end in domain.bounds())
+        return FreeMoves(columns, CoefficientBox(columns, eye, *ends))
+    if not exact:
+        return None
+    return FreeMoves(basis, meet(domain, basis), _section(domain, basis))
+
+
+def _section(domain: Domain, basis: torch.Tensor) -> BoxSection | None:
+    """Return where the free directions cut a closed box; None for other domains."""
+    if not isinstance(domain, BoxDomain):
+        return None
+    lower, upper = (torch.as_tensor(end, dtype=torch.float64, device=basis.device) for end in domain.bounds())
+    if not bool(torch.isfinite(lower).all() & torch.isfinite(upper).all()):
+        return None
+    fixed = torch.zeros(len(lower), dtype=torch.bool, device=basis.device)
+    fixed[list(domain.immutable)] = True
+    return BoxSection(basis, lower, upper, fixed)
+
+
+def _box_axes(domain: Domain, basis: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Coordinates whose axis lies in the span of the basis and that the domain bounds by themselves."""
+    inside = np.isclose(to_numpy(basis.square().sum(1)), 1.0, rtol=0.0, atol=1e-5)
+    if isinstance(domain, BoxDomain):
+        inside[list(domain.immutable)] = False
+    elif isinstance(domain, TabularDomain):
+        alone = np.zeros_like(inside)
+        for column in domain.columns_:
+            alone[column.slice] = column.stop - column.start == 1 and not column.immutable
+        inside &= alone
+    else:
+        inside[:] = False
+    return np.flatnonzero(inside)
+
+
+def meet(domain: Domain, basis: torch.Tensor) -> Limit:
+    """Return the projection on the rows of the domain that lie in x + span(basis), as a limit on coefficients.
+
+    Dykstra's alternating projections (Boyle & Dykstra 1986), each row stopping by itself. A row that the rounds
+    did not bring inside is drawn back towards x, which lies in both sets.
+    """
+
+    def limit(z: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        z = z.clone()
+        correction = torch.zeros_like(x)
+        going = torch.arange(len(z), device=z.device)
+        for _ in range(_ROUNDS):
+            wanted = torch.addmm(x[going], z[going], basis.t()).add_(correction)
+            inside = domain.project(wanted, x[going])
+            correction = wanted - inside
+            nearer = (inside - x[going]) @ basis
+            z[going] = nearer
+            off = (torch.addmm(x[going], nearer, basis.t()) - inside).abs().amax(1)
+            keep = (off > _MEET_TOL).nonzero()[:, 0]
+            going, correction = going[keep], correction[keep]
+            if len(going) == 0:
+                return z
+        return _draw_back(domain, basis, z, x, going)
+
+    return limit
+
+
+def _draw_back(
+    domain: Domain, basis: torch.Tensor, z: torch.Tensor, x: torch.Tensor, rows: torch.Tensor
+) -> torch.Tensor:
+    """Halve the coefficients of some rows until x + Qz lies in the domain; after 30 times they are 0."""
+    for _ in range(30):
+        at = torch.addmm(x[rows], z[rows], basis.t())
+        off = (at - domain.project(at, x[rows])).abs().amax(1)
+        rows = rows[off > 10 * _MEET_TOL]
+        if len(rows) == 0:
+            return z
+        z[rows] *= 0.5
+    z[rows] = 0.0
+    return z
+
+
+# Phase 1: coefficients along the directions that cost nothing.
+
+
+class FreeSpace(Space):
+    """K coefficients z of x + Qz along free directions Q: d² = 0 whatever they are.
+
+    Q is folded into the first layer of the model, so a step costs K and not d per unit of that layer.
+    """
+
+    longest = LONGEST_FREE
+
+    def __init__(
+        self, folded: FoldedOracle, x: torch.Tensor, y: torch.Tensor, moves: FreeMoves, radius: float
+    ) -> None:
+        self._folded, self._x, self._y, self._moves, self._radius = folded, x, y, moves, radius
+        self.lam = torch.zeros(len(x), dtype=x.dtype, device=x.device)
+
+    @classmethod
+    def of(
+        cls, oracle: Oracle, x: torch.Tensor, y: torch.Tensor, moves: FreeMoves, radius: float
+    ) -> FreeSpace:
+        """Fold the directions into an oracle."""
+        return cls(oracle.fold(x, moves.basis), x, y, moves, radius)
+
+    def zero(self) -> torch.Tensor:
+        """Return the rows themselves."""
+        return self._x.new_zeros(len(self._x), self._moves.basis.shape[1])
+
+    def loss(self, v: torch.Tensor) -> torch.Tensor:
+        """Return ℓ."""
+        return self._folded.loss(v, self._y)
+
+    def squared(self, v: torch.Tensor) -> torch.Tensor:
+        """Return 0."""
+        return torch.zeros_like(self.lam)
+
+    def look(self, v: torch.Tensor) -> Point:
+        """Evaluate loss and gradient."""
+        loss, slope = self._folded(v, self._y)
+        return Point(loss, torch.zeros_like(loss), slope, slope)
+
+    def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Go along the gradient, as far as the domain lets."""
+        step = self._within(v, of_length(point.slope, self._radius * reach))
+        return step, row_dot(step, point.gradient)
+
+    def _within(self, v: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        """As much of a step as the domain lets."""
+        if self._moves.section is not None:
+            return self._moves.section.slide(v, step, self._x)
+        return step if self._moves.limit is None else self.limit(v + step) - v
+
+    def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
+        """Go along the gradient to the edge of the domain; one step where there is none."""
+        far = 1.0 if self._moves.limit is None else LONGEST_FREE
+        return self._within(v, of_length(point.slope, torch.full_like(self.lam, self._radius * far)))
+
+    def limit(self, v: torch.Tensor) -> torch.Tensor:
+        """Bring the coefficients back to where x + Qz lies in the domain."""
+        return v if self._moves.limit is None else self._moves.limit(v, self._x)
+
+    def point(self, delta: torch.Tensor) -> torch.Tensor:
+        """Return the coefficients of the free part of δ."""
+        return delta @ self._moves.basis
+
+    def rows(self, v: torch.Tensor) -> torch.Tensor:
+        """Return x + Qz."""
+        return torch.addmm(self._x, v, self._moves.basis.t())
+
+    def single_layer(self) -> SingleLayer | None:
+        """Return the model as a function of the coefficients for a compiled loop; None if a domain limits them."""
+        return None if self._moves.limit is not None else self._folded.single_layer(self._y)
+
+    def take(self, keep: torch.Tensor) -> FreeSpace:
+        """Return the same for some of the rows."""
+        x, y = self._x.index_select(0, keep), self._y.index_select(0, keep)
+        return FreeSpace(self._folded.take(keep), x, y, self._moves, self._radius)
