@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,46 @@ def check(seed: int, family: str, people: int = 4) -> int:
 @pytest.mark.parametrize("seed", range(3))
 def test_equal_to_enumeration(seed: int, family: str) -> None:
     check(100 * seed + 7, family)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        DecisionTreeClassifier(max_depth=6, random_state=0),
+        LogisticRegression(),
+        MLPClassifier((5,), random_state=0),
+    ],
+)
+def test_numbers_of_single_precision_move_in_steps_too(learner: Any) -> None:
+    rng = np.random.default_rng(4)
+    people = pd.DataFrame(rng.normal(0, 1, (80, 2)).astype(np.float32), columns=["rate", "gain"])
+    people["sex"] = rng.integers(0, 2, 80)
+    model = make_pipeline(StandardScaler(), learner)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(people, people["rate"] + people["gain"] ** 2 > 0.8)
+    steps = {"rate": {"step": 0.1}, "gain": {"step": 0.05}}
+    asked = Asked(True, steps, None, "range", Effort(100_000, 20.0))
+    situation = situate(model, people, ["sex"], asked)
+    spans = [np.subtract(*np.quantile(people[name].astype(float), [0.9, 0.1])) for name in steps]
+    for number in situation.refused[:6]:
+        found = situation.least(situation.people[number], situation.gaps[number], whole=True)
+        own = people.iloc[[number]]
+        ways = [
+            (float(own[name].iloc[0]) + np.arange(-99, 100) * said["step"]).astype(np.float32)
+            for name, said in steps.items()
+        ]
+        ways = [
+            np.append(w[(w >= people[n].min()) & (w <= people[n].max())], own[n])
+            for w, n in zip(ways, steps, strict=True)
+        ]
+        rows = own.loc[own.index.repeat(len(ways[0]) * len(ways[1]))]
+        pairs = np.stack([part.ravel() for part in np.meshgrid(*ways)], axis=1)
+        rows = rows.assign(rate=pairs[:, 0], gain=pairs[:, 1])
+        good = model.predict(rows)
+        costs = np.abs(pairs.astype(float) - own[list(steps)].to_numpy(float)) @ (1.0 / np.array(spans))
+        assert found.status == "proved"
+        assert found.cost == pytest.approx(costs[good].min(), abs=1e-9)
 
 
 @pytest.mark.parametrize("learner", ["tree", "two classes", "three classes", "network", "any"])

@@ -284,8 +284,8 @@ class Moves:
                 fits = (v >= 0) & (v < len(column.categories)) & (v == np.floor(v))
             else:
                 low, high = self.ends(p, x)
-                steps = (v - x) / self.steps[p]
-                fits = (v >= low) & (v <= high) & (np.abs(steps - np.rint(steps)) <= 1e-6)
+                steps = np.rint((v - x) / self.steps[p])
+                fits = (v >= low) & (v <= high) & (v == self.stepped(p, x, steps))
                 fits &= (v == np.floor(v)) | (column.kind != "integer")
             good &= (v == x) | (fits & ~held[:, p])
         for clause in self.clauses:

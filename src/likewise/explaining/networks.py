@@ -238,11 +238,16 @@ class NetworkEngine:
             self._rows[np.arange(len(others)), others] = -1.0
             self._rows[:, favourable] = 1.0
 
+    def _surely(self, rows: FloatArray) -> BoolArray:
+        """Whether rows are favourable, and no rounding could make them otherwise."""
+        X = self.layout.encode(rows)
+        return np.asarray((self.net.outputs(X) @ self._rows.T).min(axis=1) > 4.0 * self.net.rounding(X))
+
     def least(
         self, own: FloatArray, fixed: BoolArray, ask: Ask, effort: Effort, *, fewest: bool = False
     ) -> Least:
         """The cheapest change of one person; see `Engine`."""
-        found = self._search.least(own, fixed, ask, effort, fewest=fewest)
+        found = self._search.least(own, fixed, self._surely, effort, fewest=fewest)
         clock, lower = time.process_time(), 0.0
         program = _Program(self, own, fixed, fewest, found.cost)
         if program.n == 0:  # the person as they are is the only row there is
@@ -256,10 +261,11 @@ class NetworkEngine:
                 break
             row, bound, status, nodes = program.solve(margin, left)
             looked += nodes
+            if status == "none" and margin == 0.0 and found.values is None:
+                return Least("none", np.inf, np.inf, None, looked)
             if margin == 0.0:
-                lower = bound
-                if status == "none" and found.values is None:
-                    return Least("none", np.inf, np.inf, None, looked)
+                # If what was found is denied, the numbers are beyond the solver.
+                lower = 0.0 if status == "none" else bound
             if row is None:
                 break
             cost = float(self.moves.costs(own, row[None, :])[0])
@@ -289,17 +295,16 @@ class _Program:
     ) -> None:
         moves, layout = engine.moves, engine.layout
         self.engine, self.own, self.extra = engine, own, moves.surcharge if fewest else 0.0
-        # Whoever has found a change needs none that is dearer in one column alone.
-        self.known = np.inf if fewest else known
+        # Whoever has found a change needs none that is dearer; single precision rounds costs a little.
+        self.known = known + _TOLERANCE * (1.0 + known)
         self.cost: list[float] = []
         self.high: list[float] = []
         self.whole: list[int] = []
         # Of every variable of a column: the column, the option it stands for or None, steps up (1) or down (−1) or 0.
         self.where: list[tuple[int, float | None, float]] = []
-        # Encoded inputs as an affine function of the variables, and the box that they reach.
+        # Encoded inputs as an affine function of the variables.
         self.inputs: list[FloatArray] = []
         self.start = layout.encode(own[None, :])[0]
-        self.box = self.start.copy(), self.start.copy()
         # Sums of variables that stay below a limit.
         self.limits: list[tuple[_Sum, float]] = []
         # By column: the values that are options of their own, and the numbers of their variables.
@@ -312,10 +317,14 @@ class _Program:
             if values is None:
                 self._add_steps(p)
             else:
-                choice[p] = values, [self._add_option(p, float(value)) for value in values]
+                costs = [self._price(p, value) for value in values]
+                kept = [k for k, cost in enumerate(costs) if cost <= self.known]
+                choice[p] = values[kept], [self._add_option(p, float(values[k]), costs[k]) for k in kept]
                 self.limits.append(([(number, 1.0) for number in choice[p][1]], 1.0))
         self._clauses(choice)
         self.n = len(self.cost)
+        if np.isfinite(known):
+            self.limits.append((list(enumerate(self.cost)), self.known))
 
     def _variable(self, cost: float = 0.0, high: float = 1.0, whole: int = 1) -> int:
         """A further variable, from 0 on; return its number."""
@@ -334,19 +343,20 @@ class _Program:
         sign: float = 0.0,
     ) -> int:
         """A variable of a column, each unit of which moves the encoded inputs."""
-        low, high = self.box
-        np.minimum(low, self.start + np.minimum(most * move, 0.0), out=low)
-        np.maximum(high, self.start + np.maximum(most * move, 0.0), out=high)
         self.inputs.append(move)
         self.where.append((p, option, sign))
         return self._variable(cost, most)
 
-    def _add_option(self, p: int, value: float) -> int:
+    def _price(self, p: int, value: float) -> float:
+        one = self.own.copy()
+        one[p] = value
+        return float(self.engine.moves.costs(self.own, one[None, :])[0]) + self.extra
+
+    def _add_option(self, p: int, value: float, cost: float) -> int:
         """A value of a column that is an option of its own."""
         one = self.own.copy()
         one[p] = value
         move = self.engine.layout.encode(one[None, :])[0] - self.start
-        cost = float(self.engine.moves.costs(self.own, one[None, :])[0]) + self.extra
         return self._moving(p, cost, 1.0, move, value)
 
     def _add_steps(self, p: int) -> None:
@@ -358,7 +368,7 @@ class _Program:
         counted = []
         for sign, most in ((1.0, up), (-1.0, down)):
             if np.isfinite(self.known) and unit > 0:
-                most = min(most, float(np.floor(self.known / unit + 1e-9)))
+                most = min(most, float(np.floor(self.known / unit)))
             if most > 0:
                 move = np.zeros(self.engine.layout.width)
                 move[column.start] = sign * step / column.scale
@@ -437,11 +447,14 @@ class _Program:
         # What enters a layer: variables with weights, and constants.
         into: FloatArray = weight @ np.array(self.inputs).T
         constant: FloatArray = weight @ self.start + bias
-        names, (below, above) = list(range(self.n)), self.box
+        names, below, above = list(range(self.n)), np.zeros(0), np.zeros(0)
         for layer in range(len(net.weights) - 1):
-            positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
-            least = positive @ below + negative @ above + bias
-            most = positive @ above + negative @ below + bias
+            if layer == 0:
+                least, most = constant - self._reach(-into), constant + self._reach(into)
+            else:
+                positive, negative = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
+                least = positive @ below + negative @ above + bias
+                most = positive @ above + negative @ below + bias
             outputs = []
             for u in range(len(bias)):
                 at, low, high = float(constant[u]), float(least[u]), float(most[u])
@@ -463,6 +476,25 @@ class _Program:
             weight, bias = net.weights[layer + 1], net.biases[layer + 1]
             into, constant = weight, bias
         return rows, names, into, constant
+
+    def _reach(self, gains: FloatArray) -> FloatArray:
+        """How much each unit gains at most, (U,), from variables that gain so much (U, n) and cost no more than is known.
+
+        Every column gains no more than its best variable, and no more for its cost than the best rate. The columns with
+        the best rates are paid first.
+        """
+        cost, high = np.array(self.cost[: self.n]), np.array(self.high[: self.n])
+        columns = np.array([p for p, _, _ in self.where])
+        most, rate = np.maximum(gains * high, 0.0), np.maximum(gains, 0.0) / np.maximum(cost, 1e-12)
+        groups = [np.flatnonzero(columns == p) for p in np.unique(columns)]
+        most, rate = (np.stack([some[:, at].max(axis=1) for at in groups], axis=1) for some in (most, rate))
+        if not np.isfinite(self.known):
+            return np.asarray(most.sum(axis=1))
+        order = np.argsort(-rate, axis=1, kind="stable")
+        most, rate = np.take_along_axis(most, order, 1), np.take_along_axis(rate, order, 1)
+        price = np.divide(most, rate, out=np.zeros_like(most), where=rate > 0)
+        left = np.maximum(self.known - np.cumsum(price, axis=1) + price, 0.0)
+        return np.asarray(np.minimum(most, rate * left).sum(axis=1))
 
     def _row(self, x: FloatArray) -> FloatArray:
         row = self.own.copy()
