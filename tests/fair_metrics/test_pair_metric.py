@@ -5,7 +5,7 @@ import torch
 
 from likewise.core.errors import InputError
 from likewise.fair_metrics import PairMetric
-from likewise.fair_metrics.pair_likelihood import pair_losses
+from likewise.fair_metrics.pair_metric import pair_losses
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

@@ -6,7 +6,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import PairMetric
-from likewise.fair_metrics.pair_likelihood import comparable_probability, pair_losses
+from likewise.fair_metrics.pair_metric import comparable_probability, pair_losses
 
 D = 5
 

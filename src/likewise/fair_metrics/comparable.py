@@ -68,7 +68,7 @@ def top_of_gram(gram: FloatArray, count: int | None = None) -> tuple[FloatArray,
 
 
 def leading_directions(
-    X: FloatArray, groups: Groups, count: int, rng: np.random.Generator, *, passes: int = 8, extra: int = 10
+    X: FloatArray, groups: Groups, count: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, float]:
     """Top directions by randomised subspace iteration (Halko, Martinsson and Tropp 2011), for wide X.
 
@@ -76,9 +76,9 @@ def leading_directions(
     is made.
     """
     d = X.shape[1]
-    width = min(count + extra, d)
+    width = min(count + 10, d)
     vectors = np.linalg.qr(rng.normal(size=(d, width)))[0]
-    for _ in range(passes):
+    for _ in range(8):
         cast = vectors.astype(X.dtype)
         product, total = np.zeros((d, width)), 0.0
         for chunk in centred_chunks(X, groups):

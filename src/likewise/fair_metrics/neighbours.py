@@ -48,6 +48,10 @@ def _first_of(place: Any) -> IntArray:
     return first
 
 
+# Cells that are searched, at least.
+_PROBES = 12
+
+
 class NearestPlaces:
     """Rows that can be asked for the nearest of them."""
 
@@ -56,13 +60,11 @@ class NearestPlaces:
         places: FloatArray,
         *,
         exact: bool | None = None,
-        probes: int = 12,
         random_state: RandomState = 0,
     ) -> None:
         self.places = np.ascontiguousarray(places, dtype=np.float64)
         n = len(self.places)
         self.exact = n <= 8192 if exact is None else exact
-        self._probes = probes
         # Rounding of float32 is relative to what is left without the centre.
         self._centre = self.places.mean(axis=0)
         self._single = (self.places - self._centre).astype(np.float32)
@@ -129,13 +131,13 @@ class NearestPlaces:
         return index, distance
 
     def _candidates(self, cell: int, k: int) -> IntArray:
-        """Members of the nearest cells: at least `probes` of them, and at least k rows."""
+        """Members of the nearest cells: at least `_PROBES` of them, and at least k rows."""
         centres = self._centres
         if len(centres) == 1:
             return self._members
         near = np.argsort(((centres - centres[cell]) ** 2).sum(axis=1), kind="stable")
         sizes = np.cumsum(np.diff(self._starts)[near])
-        count = max(self._probes, int(np.searchsorted(sizes, 4 * k)) + 1)
+        count = max(_PROBES, int(np.searchsorted(sizes, 4 * k)) + 1)
         return np.concatenate([self._members[self._starts[c] : self._starts[c + 1]] for c in near[:count]])
 
     def _nearest(

@@ -50,7 +50,6 @@ def smooth_scores(
     strength: float,
     *,
     mass: FloatArray | None = None,
-    tol: float = 1e-12,
 ) -> FloatArray:
     """Solve (M + λL) f = M s for every column of scores by conjugate gradients."""
     m = np.ones(len(scores)) if mass is None else mass
@@ -64,7 +63,7 @@ def smooth_scores(
         # From the mean: the constant part of the scores is kept as it is.
         middle = float(m @ scores[:, column] / m.sum())
         right = m * (scores[:, column] - middle)
-        found, status = cg(system, right, rtol=tol, atol=0.0, maxiter=10_000, M=scaling)
+        found, status = cg(system, right, rtol=1e-12, atol=0.0, maxiter=10_000, M=scaling)
         if status != 0:
             raise NotConvergedError(
                 f"GraphSmoothing: the smoothed scores were not found within 10,000 steps (strength {strength:g}). "
