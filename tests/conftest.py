@@ -80,5 +80,5 @@ def files_in_this_process(monkeypatch, request):
         return here(source, sidecar=False, **choices)
 
     monkeypatch.setattr(model_files, "read_model", here)
-    for room in ("training.boosting.files", "mitigation.consensus_files"):
+    for room in ("training.boosting.files", "models.model_files"):
         monkeypatch.setattr(f"likewise.{room}.read_tried", tried)

@@ -22,12 +22,12 @@ from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
-from likewise.mitigation.consensus_files import model_bytes, read_wrapped
 from likewise.mitigation.twin_consensus import is_regression
 from likewise.models.containers import damage_named, find_sidecar, sidecar_path, write_with_sidecar
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.model import Model
+from likewise.models.model_files import model_bytes, read_wrapped
 
 # Scores smoothed over a graph: argmin_f Σ m_i (f_i − s_i)² + λ Σ_{i<j} W_ij (f_i − f_j)², that is (M + λL)
 # f = M s.

@@ -367,7 +367,7 @@ class TwinConsensus(BaseEstimator):
             ``.onnx`` for a model of ONNX with one input of numbers and ``how="mean"``: the graph once for each twin.
             ``.json`` or ``.ubj`` for XGBoost's trees and ``how="margin"``: the trees of all twins, summed.
         """
-        from likewise.mitigation.consensus_export import export_consensus
+        from likewise.mitigation.consensus_files import export_consensus
 
         if maker_of(self.edits, owner="TwinConsensus") is not None:
             raise InputError(

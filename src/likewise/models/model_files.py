@@ -17,6 +17,7 @@ import operator
 import os
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -423,3 +424,61 @@ def _inside(loaded: Any) -> Iterator[Any]:
         elif isinstance(one, functools.partial):
             left += [one.func, one.args, one.keywords]
         left += [getattr(one, "__self__", None), *getattr(one, "__dict__", {}).values()]
+
+
+# The model inside of a wrapper as a file of its library's own format; nothing is pickled.
+
+
+def read_wrapped(path: Path, inner: Any, *, trusted: Sequence[str], trust: bool) -> Any:
+    """Return the model of a file that `model_bytes` filled."""
+    if inner is not None:
+        return read_described(path, inner, trusted=trusted, trust=trust)
+    if trust:
+        return read_model(path, trusted=trusted, trust=True, sidecar=False).native
+    return read_tried(path, trusted=trusted).native
+
+
+def model_bytes(model: Any, path: Path, *, owner: str) -> tuple[bytes, dict[str, Any] | None]:
+    """Return a model in its library's own format, and its own description if it is two files."""
+    from likewise.models.sandbox.model_file import SandboxedFile
+
+    if isinstance(model, SandboxedFile):
+        return model.path.read_bytes(), read_sidecar(model.path) if model.sidecar else None
+    if "likewise" in _roots(model) and hasattr(model, "save"):
+        return _saved(model, path.suffix)
+    return _plain_bytes(model, path, owner), None
+
+
+def _roots(model: Any) -> set[str]:
+    return {kind.__module__.split(".")[0] for kind in type(model).__mro__}
+
+
+def _plain_bytes(model: Any, path: Path, owner: str) -> bytes:
+    roots = _roots(model)
+    if isinstance(model, (bytes, bytearray)):
+        return bytes(model)
+    if isinstance(model, (str, os.PathLike)):
+        return Path(model).read_bytes()
+    if "onnx" in roots:
+        return bytes(model.SerializeToString())
+    if "xgboost" in roots:
+        # A wrapper writes that it is one, without which its best iteration would be lost.
+        return _saved(model, ".json" if path.suffix == ".json" else ".ubj")[0]
+    if "lightgbm" in roots:
+        return str(getattr(model, "booster_", model).model_to_string()).encode()
+    if "catboost" in roots:
+        return _saved(model, ".cbm")[0]
+    if "sklearn" in roots:
+        io = require("skops.io", extra="skops", why="Writing a scikit-learn model without pickle")
+        return bytes(io.dumps(model))
+    raise InputError(
+        f"{owner}: a model of type {type(model).__name__} cannot be written without pickle. Save it in its own way, "
+        "and wrap it again after loading."
+    )
+
+
+def _saved(model: Any, suffix: str) -> tuple[bytes, dict[str, Any] | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / f"model{suffix}"
+        (model.save if hasattr(model, "save") else model.save_model)(str(target))
+        return target.read_bytes(), read_sidecar(target)
