@@ -43,7 +43,6 @@ def test_who_flipped_and_both_decisions():
     assert study.frame["decision: sex=Male"].tolist() == [1, 1, 1]
     assert study.frame["sex"].tolist() == ["Male", "Female", "Male"]
     assert study.counts.to_dict("index") == {"sex=Female": {0: 4, 1: 0}, "sex=Male": {0: 1, 1: 3}}
-    assert study.disagreement.loc["sex=Female", "sex=Male"] == 0.75
     assert study.variants == ({"sex": "Female"}, {"sex": "Male"})
 
 

@@ -49,13 +49,11 @@ def _kind(labels: LabelArray) -> str:
     if labels.dtype.kind in "biuf":
         return "numbers"
     if labels.dtype.kind in "USO" or labels.dtype.kind == "T":
-        return "text" if all(isinstance(label, str) for label in labels) else _kind_of_objects(labels)
+        if all(isinstance(label, str) for label in labels):
+            return "text"
+        numbers = all(isinstance(label, (bool, int, float, np.bool_, np.number)) for label in labels)
+        return "numbers" if numbers else "objects"
     return f"{labels.dtype} values"
-
-
-def _kind_of_objects(labels: LabelArray) -> str:
-    numbers = all(isinstance(label, (bool, int, float, np.bool_, np.number)) for label in labels)
-    return "numbers" if numbers else "objects"
 
 
 def check_model(model: Any, *, owner: str) -> None:

@@ -42,10 +42,10 @@ def spawn_seeds(random_state: RandomState, n: int) -> list[int]:
     return [int(s) for s in numpy_generator(random_state).integers(2**31, size=n)]
 
 
-def torch_generator(random_state: RandomState, device: str | torch.device = "cpu") -> torch.Generator:
+def torch_generator(random_state: RandomState) -> torch.Generator:
     """Return a `torch.Generator` seeded from a random state; torch's global generator is left alone."""
     import torch
 
-    generator = torch.Generator(device=device)
+    generator = torch.Generator()
     generator.manual_seed(spawn_seeds(random_state, 1)[0])
     return generator

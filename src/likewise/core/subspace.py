@@ -59,17 +59,15 @@ class Subspace:
                 )
 
     @classmethod
-    def from_directions(cls, directions: Any, *, rtol: float | None = None) -> Subspace:
+    def from_directions(cls, directions: Any) -> Subspace:
         """Build the span of any set of directions, one per row.
 
         Parameters
         ----------
         directions : array-like of shape (K', d)
             Need be neither orthogonal nor of unit length. Zero, duplicate and collinear rows add nothing.
-        rtol : float, optional
-            Singular values of the unit-length directions below `rtol` times the largest count as zero.
-            Default: the square root of the dtype's resolution (1.5e-8 in float64), so that directions which
-            differ only by rounding are one direction.
+            Directions that differ only by rounding (the square root of the dtype's resolution, 1.5e-8 in float64)
+            are one direction.
 
         Returns
         -------
@@ -101,7 +99,7 @@ class Subspace:
         if matrix.shape[0] == 0:
             return cls(matrix.T)
         _, singular, rows = xp.linalg.svd(matrix, full_matrices=False)
-        threshold = float(np.sqrt(_resolution(matrix))) if rtol is None else rtol
+        threshold = float(np.sqrt(_resolution(matrix)))
         rows = rows[singular > threshold * singular[0]]
         kept = _in_order(matrix, len(rows))
         rows = rows if kept is None else kept

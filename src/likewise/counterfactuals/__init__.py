@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from likewise.counterfactuals.attribute import (
         AttributeTwins as AttributeTwins,
         orbit_representatives as orbit_representatives,
-        orbit_tables as orbit_tables,
     )
     from likewise.counterfactuals.causal.conditionals import Boosting as Boosting
     from likewise.counterfactuals.causal.consequences import (

@@ -124,30 +124,6 @@ def orbit_representatives(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFram
     return _least_of_circles(maker, now, waiting, keys)
 
 
-def orbit_tables(maker: TwinMaker, people: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
-    """Return one table per group: the row of the circle, and its twins in the other groups.
-
-    Parameters
-    ----------
-    maker, people
-        As in `orbit_representatives`.
-
-    Returns
-    -------
-    tuple of DataFrame of n rows
-        In the order of the maker's groups.
-
-    Examples
-    --------
-    >>> from likewise.counterfactuals.attribute import AttributeTwins
-    >>> people = pd.DataFrame({"sex": ["M", "F"], "age": [30, 30]})
-    >>> women, men = orbit_tables(AttributeTwins({"sex": ["F", "M"]}).fit(people), people)
-    >>> men.values.tolist()
-    [['M', 30], ['M', 30]]
-    """
-    return maker.make(orbit_representatives(maker, people)).tables
-
-
 def _around(maker: TwinMaker, rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of the first group, sent through every other group and back."""
     now = rows

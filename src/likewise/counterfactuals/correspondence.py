@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -79,16 +78,6 @@ class CorrespondenceStudy:
         """How many people get which decision, variant by variant: (n_variants, n_decisions)."""
         columns = {name: self.decisions[name].value_counts() for name in self.decisions.columns}
         return pd.DataFrame(columns).fillna(0).astype(int).sort_index().T
-
-    @property
-    def disagreement(self) -> pd.DataFrame:
-        """Share of people decided differently between two variants: (n_variants, n_variants)."""
-        names = list(self.decisions.columns)
-        table = pd.DataFrame(0.0, index=names, columns=names)
-        for a, b in itertools.combinations(names, 2):
-            share = float(np.mean(self.decisions[a].to_numpy() != self.decisions[b].to_numpy()))
-            table.loc[a, b] = table.loc[b, a] = share
-        return table
 
     def interval(self, *, confidence: float = 0.95) -> Interval:
         """Exact confidence interval of `consistency` (see `proportion_interval`)."""

@@ -193,10 +193,10 @@ def _check_number(values: FloatArray, column: Column, add: Callable[[Mask, str],
 
 
 def find_violations_encoded(
-    X: FloatArray, columns: Sequence[Column], origin: FloatArray | None = None, tol: float = 1e-6
+    X: FloatArray, columns: Sequence[Column], origin: FloatArray | None = None
 ) -> tuple[Violation, ...]:
     """Find what is wrong with encoded rows; the value shown is in original units, or the indicators."""
-    found = _Collector(len(X))
+    found, tol = _Collector(len(X)), 1e-6
     for position, column in enumerate(columns):
         part = X[:, column.slice]
         if column.kind == "categorical":

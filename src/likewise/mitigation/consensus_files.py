@@ -33,8 +33,8 @@ from likewise.models.tree_readers import kept_rounds, kept_trees
 if TYPE_CHECKING:
     from likewise.mitigation.twin_consensus import TwinConsensus
 
-# What makes twins, as JSON holds it: an attribute, its values, and rules. What is learned along a graph is
-# no such thing.
+# What makes twins, as JSON holds it: an attribute, its values, and rules. What is learned along a graph cannot
+# be written.
 
 
 _CONDITION = MapOf(ListOf(object))

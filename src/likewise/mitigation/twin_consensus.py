@@ -231,7 +231,7 @@ class TwinConsensus(BaseEstimator):
     sensitive_features : str, sequence of str or mapping, optional
         Columns whose value shall make no difference. `fit` looks up their values, or a mapping lists them:
         ``{"sex": ["Female", "Male"]}``. Positions as text ("0") for a model of plain arrays; an attribute that is
-        no column is looked for as 0/1 columns (``sex_Male``).
+        not a column is looked for as 0/1 columns (``sex_Male``).
     edits : mapping, Edit or sequence, optional
         Further values that shall make no difference, as in `correspondence_study`, such as
         ``Edit("relationship", ("Husband", "Wife"))``. They concern people who have one of these values. An `Edit`
@@ -243,8 +243,8 @@ class TwinConsensus(BaseEstimator):
     favourable : object, optional
         The class that is good to get, for "worst"; the last of the classes by default.
     takes_frame : bool, optional
-        Whether the model wants the table and not an array; found out where it can be, as in `as_model`. A function
-        gets the table where `fit` saw one with columns that are not numbers.
+        Whether the model wants the table and not an array; found out if possible, as in `as_model`. A function
+        gets the table if `fit` saw one with columns that are not numbers.
 
     Attributes
     ----------
@@ -255,11 +255,11 @@ class TwinConsensus(BaseEstimator):
     n_twins_ : int
         How many times the model is asked about each person.
     maker_ : TwinMaker or None
-        What makes the twins, where it is not factors.
+        What makes the twins, if not factors.
 
     Notes
     -----
-    A prediction costs as many of the model's as a person has twins. Where all values are listed, `fit` is not
+    A prediction costs as many of the model's as a person has twins. If all values are listed, `fit` is not
     needed. Fitting and cloning leave the model as it is.
 
     Examples

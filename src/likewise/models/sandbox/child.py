@@ -1,4 +1,4 @@
-"""What the process of a model file does: load the file, then answer questions about it until nobody asks any more."""
+"""What the process of a model file does: load the file, then answer questions about it until the pipe is closed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_loaded(container: str, native: Any) -> None:
 
 Answer = tuple[dict[str, Any], Sequence[Array]]
 
-# Whoever asks is trusted, and its rows are in memory already.
+# The process that asks is trusted, and its rows are in memory already.
 _MOST = 2**50
 _KNOWN = (FormatError, ModelError, MissingExtraError, InputError)
 
@@ -84,7 +84,7 @@ def serve(questions: int, answers: int, held: Sequence[str]) -> None:
     held : sequence of str
         The limits that are in force, which are told with the first answer.
     """
-    desk = _Desk(held)
+    worker = _Worker(held)
     with os.fdopen(questions, "rb") as ask, os.fdopen(answers, "wb") as tell:
         while True:
             try:
@@ -94,7 +94,7 @@ def serve(questions: int, answers: int, held: Sequence[str]) -> None:
             allow_seconds(float(text["seconds"]))
             with warnings.catch_warnings(record=True) as heard:
                 warnings.simplefilter("default")
-                said, found = _answered(desk, text, arrays)
+                said, found = _answered(worker, text, arrays)
             told = [
                 str(w.message)[:500] for w in heard if issubclass(w.category, (UserWarning, RuntimeWarning))
             ]
@@ -107,9 +107,9 @@ def serve(questions: int, answers: int, held: Sequence[str]) -> None:
                 send(tell, {"error": "other", "message": why, "warnings": []})
 
 
-def _answered(desk: _Desk, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+def _answered(worker: _Worker, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
     try:
-        said, found = getattr(desk, text["ask"])(text, arrays)
+        said, found = getattr(worker, text["ask"])(text, arrays)
     except MemoryError:
         return {"error": "MemoryError", "message": ""}, ()
     except _KNOWN as error:
@@ -123,10 +123,10 @@ def _answered(desk: _Desk, text: dict[str, Any], arrays: Sequence[Array]) -> Ans
     return {"answer": said}, found
 
 
-class _Desk:
+class _Worker:
     """The file that was loaded, its models, and a method for each question about them.
 
-    Whoever asks is the process that started this one, so the name of a question is taken as it comes.
+    The process that started this one asks, so the name of a question is taken as it comes.
     """
 
     def __init__(self, held: Sequence[str]) -> None:
