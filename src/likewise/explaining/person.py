@@ -157,12 +157,6 @@ class Explanation:
         """At most four columns that count against the person."""
         return principal(self.reasons)
 
-    @property
-    def dearest(self) -> Counterpart | None:
-        """The counterpart whose least change differs most from the person's own."""
-        known = [one for one in self.counterparts if one.difference is not None]
-        return max(known, key=lambda one: abs(one.difference or 0.0), default=None)
-
     def __repr__(self) -> str:
         said = "" if self.least is None else f", {self.least}"
         return f"<Explanation: row {self.row}, {self.decision}{said}>"

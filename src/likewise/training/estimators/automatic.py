@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from likewise.training.batch import Batch
 from likewise.training.estimators.rows import classes_alike, stratified_split
 from likewise.training.networks import scores_of
 from likewise.training.results import TrainingResult
+
+if TYPE_CHECKING:
+    from likewise.training.estimators.robust_classifier import RobustClassifier
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -200,20 +203,6 @@ def balanced_loss(y: Any, own: Any, plain: Any) -> tuple[float, float]:
     return float(np.mean(means)), float(np.sqrt(max(sum(squares), 0.0)) / k)
 
 
-@dataclass(frozen=True)
-class Trainer:
-    """What the choice of ε needs of an estimator."""
-
-    new_network: Callable[[], nn.Module]
-    # (network, ε, people, held out, steps) -> result
-    train: Callable[[nn.Module, float, Batch, HeldOut | None, int | None], TrainingResult]
-    train_plain: Callable[[Batch, HeldOut], nn.Module]
-    # The network of encoded rows, projection included.
-    as_module: Callable[[nn.Module], nn.Module]
-    # The people in parts, each held out once, besides those held out first.
-    folds: Callable[[], tuple[HeldOut, ...]]
-
-
 @dataclass(frozen=True, eq=False)
 class Trained:
     """A network and how its training ended."""
@@ -259,17 +248,17 @@ class EpsLadder:
             cross_fit=cross_fit and n < _FEW,
         )
 
-    def choose(self, trainer: Trainer, batch: Batch, held_out: HeldOut, first: Trained) -> Choice:
+    def choose(self, owner: RobustClassifier, batch: Batch, held_out: HeldOut, first: Trained) -> Choice:
         """Return the choice; `first` was trained at `start` on all but the people held out."""
         part = batch.take(held_out.rows)
-        plain = trainer.train_plain(part, held_out)
+        plain = owner._plain_network(part, held_out)
         best, plan = first, [(self.start, first.result.best_step)]
-        decisions = Decisions.of(trainer.as_module(first.network), plain, held_out.people)
+        decisions = Decisions.of(owner._as_module(first.network), plain, held_out.people)
         without = decisions.lost
         for eps in self.rungs:
             network = copy.deepcopy(best.network)
-            result = trainer.train(network, eps, part, held_out, self.steps)
-            seen = Decisions.of(trainer.as_module(network), plain, held_out.people)
+            result = owner._train_at(network, eps, part, held_out, self.steps)
+            seen = Decisions.of(owner._as_module(network), plain, held_out.people)
             if not result.ended or too_costly(seen.lost, without):
                 break
             # More than the usual ε only if the table shows that it can bear it.
@@ -279,29 +268,30 @@ class EpsLadder:
             plan.append((eps, result.best_step))
         final = best
         if self.cross_fit:
-            decisions, steps = self._cross_fit(trainer, batch, tuple(plan), decisions)
-            final = self._train_everybody(trainer, batch, steps) or best
+            decisions, steps = self._cross_fit(owner, batch, held_out, tuple(plan), decisions)
+            final = self._train_everybody(owner, batch, steps) or best
         return Choice(plan[-1][0], final, best, plain, decisions)
 
     def _cross_fit(
-        self, trainer: Trainer, batch: Batch, plan: Plan, first: Decisions
+        self, owner: RobustClassifier, batch: Batch, held_out: HeldOut, plan: Plan, first: Decisions
     ) -> tuple[Decisions, Plan]:
         """Repeat the plan with other people held out; return the decisions about all of them and the median plan."""
         seen, plans = [first], [plan]
-        for fold in trainer.folds():
-            part, network, made = batch.take(fold.rows), trainer.new_network(), []
+        alike = owner._config.sampling == "balanced"
+        for fold in other_folds(batch, held_out, owner._random, alike=alike):
+            part, network, made = batch.take(fold.rows), owner._new_network(), []
             for place, (eps, _) in enumerate(plan):
-                result = trainer.train(network, eps, part, fold, self.steps if place else None)
+                result = owner._train_at(network, eps, part, fold, self.steps if place else None)
                 made.append((eps, result.best_step))
-            plain = trainer.train_plain(part, fold)
-            seen.append(Decisions.of(trainer.as_module(network), plain, fold.people))
+            plain = owner._plain_network(part, fold)
+            seen.append(Decisions.of(owner._as_module(network), plain, fold.people))
             plans.append(tuple(made))
         return Decisions.joined(seen), median_plan(plans)
 
-    def _train_everybody(self, trainer: Trainer, batch: Batch, plan: Plan) -> Trained | None:
-        network = trainer.new_network()
+    def _train_everybody(self, owner: RobustClassifier, batch: Batch, plan: Plan) -> Trained | None:
+        network = owner._new_network()
         for eps, steps in plan:
-            result = trainer.train(network, eps, batch, None, steps)
+            result = owner._train_at(network, eps, batch, None, steps)
             if result.status != "finished":
                 return None
         return Trained(network, _continued(result) if len(plan) > 1 else result)

@@ -25,11 +25,9 @@ from likewise.training.estimators.automatic import (
     EpsLadder,
     HeldOut,
     Trained,
-    Trainer,
     auto_eps,
     auto_search,
     compare,
-    other_folds,
 )
 from likewise.training.estimators.metrics import (
     metric_encoder,
@@ -235,16 +233,7 @@ class RobustClassifier(NetworkClassifier):
         result = super()._train(people, held_out)
         if self._ladder is None or held_out is None or not result.ended:
             return result
-        trainer = Trainer(
-            new_network=self._new_network,
-            train=self._train_at,
-            train_plain=self._plain_network,
-            as_module=self._as_module,
-            folds=lambda: other_folds(
-                people, held_out, self._random, alike=self._config.sampling == "balanced"
-            ),
-        )
-        choice = self._ladder.choose(trainer, people, held_out, Trained(self.network_, result))
+        choice = self._ladder.choose(self, people, held_out, Trained(self.network_, result))
         self.eps_, judged = choice.eps, choice.judged
         # Both networks as functions of all columns, moved wherever the metric allows.
         objective = self._objective_of(self.metric_, self._everywhere)
