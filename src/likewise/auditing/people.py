@@ -522,14 +522,6 @@ class AuditedPeople:
         """Whether people who fare differently can be counted: the model decides, or a tolerance was given."""
         return self.decides or self.tolerance is not None
 
-    def differ(
-        self, predicted: np.ndarray[Any, Any], person: IntArray
-    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether what is predicted of rows is another decision than that about people, pair by pair."""
-        if self.decides:
-            return np.asarray(predicted != self.decisions[person])
-        return np.asarray(np.abs(predicted - self.decisions[person]) > (self.tolerance or 0.0))
-
     @property
     def missing(self) -> MissingCells | None:
         """Which columns have missing cells that the table fills and marks and the model is shown as missing."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, IntArray
+from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.compiled import compiled
 from likewise.core.errors import bad_parameter
 from likewise.data.column import Column, Dtype
@@ -116,15 +116,27 @@ def _straight(value, at, to, first, stop, below, above):  # type: ignore[no-unty
 # Where each column of a table stands: as a value, as encoded numbers, and among all categories.
 
 
-@dataclass(frozen=True, eq=False)
 class TableLayout:
     """The columns of a domain as arrays, each column one variable.
 
     A row is held in two ways: as *values* (n, P), one number per column (a number in original units, or the
-    position of a category), and *encoded* (n, d), as the metric and the domain see it.
+    position of a category), and *encoded* (n, d), as the metric and the domain see it. Categories of all columns
+    together are numbered from 0 to M; `count` and `offset` say which are a column's.
     """
 
-    columns: tuple[Column, ...]
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self.columns, self.n_columns, self.width = columns, len(columns), columns[-1].stop
+        kinds = np.array([column.kind for column in columns])
+        self.is_category: BoolArray = kinds == "categorical"
+        self.is_integer: BoolArray = kinds == "integer"
+        self.count: IntArray = np.array([len(column.categories) for column in columns], dtype=np.int64)
+        self.offset: IntArray = np.cumsum(self.count) - self.count
+        self.n_categories = int(self.count.sum())
+        self.start: IntArray = np.array([column.start for column in columns], dtype=np.int64)
+        self.mean: FloatArray = np.array([column.mean for column in columns])
+        self.scale: FloatArray = np.array([column.scale for column in columns])
+        # On a scale that is not linear.
+        self.curved = np.array([column.curve is not None for column in columns])
 
     @classmethod
     def of(cls, domain: Any) -> TableLayout:
@@ -158,61 +170,6 @@ class TableLayout:
                 remedy="Only such a domain says which rows can exist, column by column.",
             )
         return cls(tuple(found))
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns P."""
-        return len(self.columns)
-
-    @property
-    def width(self) -> int:
-        """Number of encoded columns d."""
-        return self.columns[-1].stop
-
-    @property
-    def n_categories(self) -> int:
-        """Number of categories M of all columns together."""
-        return int(self.count.sum())
-
-    @cached_property
-    def is_category(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which columns are categorical, (P,)."""
-        return np.array([column.kind == "categorical" for column in self.columns])
-
-    @cached_property
-    def is_integer(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which columns are whole numbers, (P,)."""
-        return np.array([column.kind == "integer" for column in self.columns])
-
-    @cached_property
-    def count(self) -> IntArray:
-        """Number of categories of each column, 0 for a number; (P,)."""
-        return np.array([len(column.categories) for column in self.columns], dtype=np.int64)
-
-    @cached_property
-    def offset(self) -> IntArray:
-        """Place of a column's first category among all, (P,)."""
-        return np.cumsum(self.count) - self.count
-
-    @cached_property
-    def start(self) -> IntArray:
-        """First encoded column, (P,)."""
-        return np.array([column.start for column in self.columns], dtype=np.int64)
-
-    @cached_property
-    def mean(self) -> FloatArray:
-        """Mean of each number, (P,)."""
-        return np.array([column.mean for column in self.columns])
-
-    @cached_property
-    def scale(self) -> FloatArray:
-        """Scale of each number, (P,)."""
-        return np.array([column.scale for column in self.columns])
-
-    @cached_property
-    def curved(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which columns are numbers on a scale that is not linear, (P,)."""
-        return np.array([column.curve is not None for column in self.columns])
 
     @cached_property
     def numbers(self) -> NumberCodes:
