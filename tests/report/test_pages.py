@@ -186,7 +186,20 @@ def test_the_first_screen_answers_what_is_asked(pages):
         f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
     ):  # fmt: skip
         assert words in card, words
+    # Who is at a disadvantage, before any count: those who "would lose" are not the harmed.
+    assert card.index("to the disadvantage of people recorded as F") < card.index(
+        f"{lose + gain} of 80 people"
+    )
     assert "proved" not in shown(pages["audit"])
+
+
+def test_more_people_to_review_than_are_listed_are_said():
+    document = audit_document(default_audit(people(12_000)))
+    gain, listed = document["summary"]["directions"]["gain"], len(document["summary"]["people"])
+    assert listed < gain
+    text = shown(render_html(document))
+    assert f"would get it with another entry for sex: {listed} of them are in the list below" in text
+    assert "first in the list below" not in text
 
 
 def test_both_kinds_of_changed_people_are_counted_and_listed():
@@ -421,6 +434,7 @@ def test_a_prediction_in_its_own_units(tmp_path):
     assert "the same person would be predicted" in text
     assert "gets “" not in text + str(result)
     assert "decision" not in text.split("What this does not show")[0].split("People")[0]
+    assert '<th scope="col">Decision</th>' not in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_german_pages_are_german():

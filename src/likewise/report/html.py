@@ -161,11 +161,13 @@ class _AuditParts:
         warnings = [
             one for one in (*found, *self.document["computed"]["reasons"]) if one != summary["sentence"]
         ]
+        # To whose disadvantage comes first: beside the counts alone, those who "would lose" look like the harmed.
+        first = [*self._disadvantage(), self.said(summary["sentence"])]
         return Answer(
             self.said(summary["badge"]["title"]),
             self.tone,
-            [self.said(summary["sentence"]), *self._disadvantage(), *limit],
-            large=1 + len(self._disadvantage()),
+            [*first, *limit],
+            large=len(first),
             warnings=[self.said(one) for one in warnings],
             body=str(self.macros.first_screen(self.view())) if self.answered else "",
             sure=[self.said(summary["sure"])],
@@ -338,6 +340,7 @@ class _AuditParts:
         lede += " " + self.said(self.summary["scope"]["counted_words"])
         return {
             "title": texts(f"page.people.title{side}"),
+            "outcome": texts("page.card.prediction" if self.numbers else "page.people.decision"),
             "rows": [
                 row
                 | {"row": self._row(row), "effect": texts(f"page.people.{row['direction']}{side}")}
@@ -370,11 +373,10 @@ class _AuditParts:
             if self.favourable is None and not self.numbers:
                 steps.append(texts("page.next.favourable"))
             gain = (self.summary["directions"] or {}).get("gain")
-            review = (
-                texts("page.next.review", n=gain, columns=columns, favourable=self.favourable)
-                if gain
-                else texts("page.next.review_listed")
-            )
+            listed = sum(row["direction"] == "gain" for row in self.summary["people"])
+            who = "page.next.review_part" if listed < (gain or 0) else "page.next.review"
+            said = {"n": gain, "listed": listed, "columns": columns, "favourable": self.favourable}
+            review = texts(who, **said) if gain else texts("page.next.review_listed")
             mend = "page.next.mend_number" if self.summary["changed"] is None else "page.next.mend"
             return [*steps, review, texts("page.next.decide", columns=columns), texts(mend)]
         proxies = texts("page.next.proxies", columns=columns)
