@@ -10,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from likewise.cli.app import main
@@ -59,11 +61,21 @@ def parquet_of_bytes() -> bytes:
     return out.getvalue()
 
 
+def parquet_of_broken_words() -> bytes:
+    out = io.BytesIO()
+    words = pa.array([b"\xff\xfe", b"a"]).view(pa.string())  # what a writer that does not check would store
+    pq.write_table(pa.table({"a": words}), out)
+    return out.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "make", "code"),
     [
         ("columns.csv", lambda: ",".join(f"c{k}" for k in range(100_000)).encode() + b"\n", 2),
         ("bytes.parquet", parquet_of_bytes, 2),
+        ("words.parquet", parquet_of_broken_words, 2),
+        ("words.jsonl", lambda: b'{"a": "\xff\xfe"}\n{"a": "b"}\n', 2),
+        ("line.jsonl", lambda: b'{"a": "%s"}\n{"a": "b"}\n' % (b"x" * 3_000_000), 0),
         ("doubled.csv", lambda: b",".join([b"a"] * 3_000) + b"\n" + b",".join([b"1"] * 3_000) + b"\n", 0),
         ("packed.csv.gz", lambda: gzip.compress(b"a,b\n" + b"1,2\n" * 1_200_000), 2),
         ("far.xlsx", excel_with_a_row_far_down, 0),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -217,6 +219,10 @@ def test_folders_and_patterns_have_a_hash_that_knows_names_and_contents(tmp_path
     (tmp_path / "a.parquet").rename(tmp_path / "c.parquet")
     assert hash_of(tmp_path) != whole
     assert hash_of(tmp_path / "none*") is None
+    # A file of the system has no size, and reading it may never end.
+    system = Path("/proc/self/mountinfo")
+    if system.exists():
+        assert hash_of(system) == hashlib.sha256().hexdigest()
 
 
 def test_the_terminal_says_the_scope_first_and_ends_in_the_verdict(result, capsys):

@@ -202,7 +202,9 @@ def _read_json_lines(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, 
     text = file.whole()
     check_nesting(file.name, text)
     check_keys(file.name, text, file.room)
-    return from_arrow(paj.read_json(io.BytesIO(text)), file.name, file.room), []
+    # One block, since a line may not straddle two; no threads, since those of a failed parse can abort the process.
+    block = paj.ReadOptions(use_threads=False, block_size=min(len(text) + 1, 2**31 - 1))
+    return from_arrow(paj.read_json(io.BytesIO(text), read_options=block), file.name, file.room), []
 
 
 def _read_json(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
@@ -242,6 +244,10 @@ def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
 def from_arrow(table: Any, name: str, room: int = LARGEST_UNPACKED) -> pd.DataFrame:
     """Return an Arrow table in the types of `pandas.read_parquet`; columns of lists or records are refused, and more than fits."""
     check_flat(name, table.schema)
+    try:
+        table.validate(full=True)  # Arrow reads text that is not UTF-8, and fails on it much later
+    except ValueError as error:
+        raise FormatError(f"{name} is damaged: {first_line_of(error)}.") from error
     check_room(name, CELL * table.num_rows * table.num_columns, room)
     names = list(table.column_names)
     # The index that pandas once stored is not a column of the table. Numbers stand in for names, which may be doubled.

@@ -408,7 +408,8 @@ class Model(ABC):
             answer = answer.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ModelError(
-                f"{owner}: the model returned {answer.dtype} values, expected numbers."
+                f"{owner}: the model returned {answer.dtype} values, expected numbers. Return probabilities, or "
+                "the number of the class for decisions (0, 1, …)."
             ) from error
         finite = np.isfinite(answer)
         if not finite.all():

@@ -133,6 +133,9 @@ def hash_of(source: str | os.PathLike[str]) -> str | None:
 
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
+        # The system's own files (/proc) have no size, and reading some of them never ends.
+        if not os.fstat(stream.fileno()).st_size:
+            return hashlib.sha256().hexdigest()
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
