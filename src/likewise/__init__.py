@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         improving as improving,
         mitigation as mitigation,
         models as models,
+        proxies as proxies,
         report as report,
         serving as serving,
         text as text,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
         TwinConsensus as TwinConsensus,
     )
     from likewise.models import as_model as as_model, load_model as load_model
+    from likewise.proxies import group_probabilities as group_probabilities
     from likewise.report import write_html as write_html
     from likewise.text import (
         audit_scores as audit_scores,
