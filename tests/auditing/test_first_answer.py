@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
 
@@ -95,3 +96,36 @@ def test_a_sensitive_column_that_may_not_change_is_an_error():
     domain = lw.TabularDomain.from_frame(table, immutable=["sex"])
     with pytest.raises(lw.InputError, match="may change"):
         lw.audit(score, table, sensitive_features=["sex"], domain=domain)
+
+
+@pytest.mark.parametrize(
+    "name", ["people", "favourable", "share", "row", "decision", "pair", "cost", "status"]
+)
+def test_a_sensitive_column_may_be_called_like_one_of_ours(name):
+    people = pd.DataFrame({name: ["F", "M", "F", "M"], "skill": [1.0, 2.0, 3.0, 4.0]})
+
+    def model(table):
+        return (table["skill"] + (table[name] == "M") > 2.5).astype(float)
+
+    result = lw.audit(model, people, sensitive_features=[name], favourable=1)
+    (first, second) = result.outcomes.to_dict("records")
+    assert {first.get(f"{name} (cell)", first.get(name)), second.get(f"{name} (cell)", second.get(name))} == {
+        "F",
+        "M",
+    }
+    assert [one["people"] for one in (first, second)] == [4, 4]
+    assert [one["favourable"] for one in (first, second)] == [2, 3]
+    pairs = lw.verify(model, people, [name]).examples
+    assert set(pairs.get(f"{name} (cell)", pairs.get(name))) == {"F", "M"}
+    assert set(pairs["decision"]) == {0, 1}
+    refused = lw.recourse(model, people, sensitive_features=[name], favourable=1).people
+    assert set(refused.get(f"{name} (cell)", refused.get(name))) == {"F"}
+
+
+def test_the_favourable_class_may_be_missing_among_the_labels():
+    people = pd.DataFrame({"sex": [0, 1] * 6, "skill": range(12)})
+    tree = DecisionTreeClassifier(random_state=0).fit(people, [0] * 4 + [1] * 4 + [2] * 4)
+    some, labels = people.iloc[:8], [0] * 4 + [1] * 4
+    told = lw.audit(tree, some, labels, sensitive_features=["sex"], favourable=2)
+    assert told.favourable == 2
+    assert told.changed.n == lw.audit(tree, some, sensitive_features=["sex"], favourable=2).changed.n

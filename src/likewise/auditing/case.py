@@ -203,12 +203,14 @@ def match_people(
 def _with_class_names(matched: Matched, values: Sequence[Any], favourable: Any) -> Matched:
     if not values:
         return matched
-    different = unique_values(list(values))
-    chosen = (
-        None
-        if favourable is None
-        else find_value(different, favourable, what=f"{option('favourable')}: the target")
-    )
+    different, chosen = unique_values(list(values)), None
+    if favourable is not None:
+        own = matched.model.known_classes
+        # A small table may lack people with a label that the model decides for.
+        named = own is not None and {str(value) for value in different} <= set(map(str, own.tolist()))
+        chosen = find_value(
+            own.tolist() if named else different, favourable, what=f"{option('favourable')}: the target"
+        )
     return replace(matched, model=name_classes(matched.model, different, chosen))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,11 @@ def plain_cell(value: Any) -> Any:
         return rounded(value, 10) if math.isfinite(value) else str(value)
     text = str(value)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def beside(name: str, taken: Collection[str]) -> str:
+    """Return the name of a user's column in a table that has columns of ours."""
+    return f"{name} (cell)" if name in taken else name
 
 
 def plain(value: Any) -> Any:

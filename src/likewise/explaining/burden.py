@@ -19,13 +19,15 @@ from likewise.core.checks import BoolArray, FloatArray, check_number
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.files import atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
-from likewise.core.plain import plain_cell
+from likewise.core.plain import beside, plain_cell
 from likewise.core.progress import progress_bar
 from likewise.explaining.engine import Effort, Least, Status
 from likewise.explaining.moves import CostUnit
 from likewise.explaining.situation import LEARNED, Asked, Situation, situate
 from likewise.explaining.trees import TreeEngine
 
+_COLUMNS = ("row", "status", "cost", "lower", "counterpart", "counterpart_cost", "difference", "exact", "unequal",
+            "dearer", "cheaper", "changes")  # fmt: skip
 _STATUSES: tuple[Status, ...] = get_args(Status)
 # A counterpart whose least change is known to be the person's own.
 _SAME = len(_STATUSES)
@@ -369,15 +371,15 @@ class _Store:
 
 def _result(situation: Situation, found: list[_Solved], confidence: float, stopped: bool) -> Recourse:
     records = [record for part in found for record in _records(situation, part)]
-    columns = ["row", *situation.sensitive, "status", "cost", "lower", "counterpart", "counterpart_cost", "difference",
-               "exact", "unequal", "dearer", "cheaper", "changes"]  # fmt: skip
+    own = {name: beside(name, _COLUMNS) for name in situation.sensitive}
+    columns = [_COLUMNS[0], *own.values(), *_COLUMNS[1:]]
     people = pd.DataFrame(records, columns=columns)
     size = people["difference"].abs().fillna(-1.0) if len(people) else people["difference"]
     people = people.iloc[np.argsort(-size.to_numpy(dtype=float), kind="stable")].reset_index(drop=True)
     burden = [
-        _burden(name, plain_cell(group), people[people[name] == group], confidence)
-        for name in situation.sensitive
-        for group in sorted(people[name].dropna().unique(), key=str)
+        _burden(name, plain_cell(group), people[people[column] == group], confidence)
+        for name, column in own.items()
+        for group in sorted(people[column].dropna().unique(), key=str)
     ]
     return Recourse(
         people=people,
@@ -409,7 +411,7 @@ def _records(situation: Situation, part: _Solved) -> list[dict[str, Any]]:
         k, difference, exact, dearer, cheaper = compared[i]
         status = _STATUSES[part.statuses[i, 0]]
         record: dict[str, Any] = {"row": plain_cell(number if places is None else places[number])}
-        record |= {name: values[i] for name, values in sensitive.items()}
+        record |= {beside(name, _COLUMNS): values[i] for name, values in sensitive.items()}
         record |= {"status": status, "cost": part.costs[i, 0], "lower": part.lowers[i, 0], "counterpart": None,
                    "counterpart_cost": np.nan, "difference": difference, "exact": exact}  # fmt: skip
         if k:

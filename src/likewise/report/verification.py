@@ -6,9 +6,9 @@ import textwrap
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from likewise.auditing.verification.verify import Verification
+from likewise.auditing.verification.verify import PAIR_COLUMNS, Verification
 from likewise.core.messages import Texts
-from likewise.core.plain import plain_cell
+from likewise.core.plain import beside, plain_cell
 from likewise.report.first_words import findings_document
 from likewise.report.page import Answer, Tone, cells_table, render_page, section
 
@@ -124,8 +124,8 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
 
 def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
     """Pairs of rows that differ in the sensitive columns alone and are decided differently."""
-    flips, sensitive = document["flips"], document["sensitive"]
-    rest = [name for name in flips[0] if name not in (*sensitive, "decision", "pair", "row")]
+    flips = document["flips"]
+    sensitive, rest = _columns(document)
     rows = []
     for first, second in list(zip(flips[::2], flips[1::2], strict=True))[:10]:
         cells = [
@@ -187,14 +187,20 @@ def _pair(document: Mapping[str, Any], texts: Texts) -> str:
     """The first pair in words: somebody of the table if there is one."""
     if not document["flips"]:
         return ""
-    (first, second), sensitive = document["flips"][:2], document["sensitive"]
-    rest = [name for name in first if name not in (*sensitive, "decision", "pair", "row")]
+    first, second = document["flips"][:2]
+    sensitive, rest = _columns(document)
     where = texts("verified.pair_made_up") if first["row"] is None else _where(document, first, texts)
     both = [
         texts("verified.decided", cells=_cells(row, sensitive), decision=_value(row["decision"]))
         for row in (first, second)
     ]
     return f"{where}: {'; '.join(both)}; {texts('verified.both', cells=_cells(first, rest)).strip()}"
+
+
+def _columns(document: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The columns of a pair: the sensitive ones, and those that both rows share."""
+    sensitive = [beside(name, PAIR_COLUMNS) for name in document["sensitive"]]
+    return sensitive, [name for name in document["flips"][0] if name not in (*sensitive, *PAIR_COLUMNS)]
 
 
 def _where(document: Mapping[str, Any], row: Mapping[str, Any], texts: Texts) -> str:

@@ -31,6 +31,7 @@ from likewise.auditing.search.contract import Status
 from likewise.core.checks import check_number
 from likewise.core.errors import NotAskedError, NotConvergedError, UnfairError, bad_parameter
 from likewise.core.messages import Message
+from likewise.core.plain import beside
 
 
 @dataclass(frozen=True)
@@ -399,7 +400,7 @@ class AuditResult:
                     f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()
                 ),
             }
-            | {f"{name} (cell)" if name in _PEOPLE else name: cell for name, cell in one.cells.items()}
+            | {beside(name, _PEOPLE): cell for name, cell in one.cells.items()}
             for one in self.listed
         ]
         return pd.DataFrame(rows, columns=None if rows else list(_PEOPLE))

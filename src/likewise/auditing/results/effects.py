@@ -15,7 +15,7 @@ import pandas as pd
 
 from likewise.core.checks import IntArray
 from likewise.core.exact_sum import ExactSum, Moments
-from likewise.core.plain import plain_cell
+from likewise.core.plain import beside, plain_cell
 from likewise.data.missing_values import MISSING_WORD
 from likewise.models.matching import as_recorded
 
@@ -548,7 +548,7 @@ def outcomes_table(attributes: Sequence[str], outcomes: Sequence[Outcome], favou
     """Return what everybody would get if everybody were recorded with the same values."""
     rows = []
     for one in outcomes:
-        cells = dict(zip(attributes, one.values, strict=True)) | {"people": one.people}
+        cells = {"people": one.people}
         if one.total is not None:
             cells["mean"] = one.total / one.people
         elif favourable is not None:
@@ -556,7 +556,9 @@ def outcomes_table(attributes: Sequence[str], outcomes: Sequence[Outcome], favou
             cells |= {"favourable": got, "share": got / one.people if one.people else None}
         else:
             cells |= {str(decision): count for decision, count in one.decisions}
-        rows.append(cells)
+        rows.append(
+            {beside(name, cells): value for name, value in zip(attributes, one.values, strict=True)} | cells
+        )
     return pd.DataFrame(rows)
 
 

@@ -32,6 +32,7 @@ from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
 from likewise.core.frames import check_columns
 from likewise.core.messages import Message
+from likewise.core.plain import beside
 from likewise.data.case import Counted
 from likewise.data.domain import Domain
 from likewise.data.opening import TableChoices
@@ -40,6 +41,8 @@ from likewise.models.matching import Matched
 Shares = tuple[float, float, float]
 
 _MOST_SHOWN = 20
+# What a table of pairs says besides the cells.
+PAIR_COLUMNS = ("decision", "pair", "row")
 
 
 @dataclass(frozen=True)
@@ -383,6 +386,7 @@ def _listed(pairs: Sequence[tuple[pd.DataFrame, Sequence[Any]]], rows: Sequence[
     if not pairs:
         return pd.DataFrame()
     found = pd.concat([both for both, _ in pairs], ignore_index=True)
+    found = found.rename(columns=lambda name: beside(name, PAIR_COLUMNS))
     found["decision"] = [decision for _, decided in pairs for decision in decided]
     found["pair"] = np.repeat(np.arange(len(pairs)), 2)
     found["row"] = pd.Series(np.repeat(np.array(rows or [None] * len(pairs), dtype=object), 2), dtype=object)
