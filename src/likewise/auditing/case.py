@@ -206,10 +206,11 @@ def _with_class_names(matched: Matched, values: Sequence[Any], favourable: Any) 
     different, chosen = unique_values(list(values)), None
     if favourable is not None:
         own = matched.model.known_classes
+        classes = [] if own is None else own.tolist()
         # A small table may lack people with a label that the model decides for.
-        named = own is not None and {str(value) for value in different} <= set(map(str, own.tolist()))
+        named = set(map(str, different)) <= set(map(str, classes))
         chosen = find_value(
-            own.tolist() if named else different, favourable, what=f"{option('favourable')}: the target"
+            classes if named else different, favourable, what=f"{option('favourable')}: the target"
         )
     return replace(matched, model=name_classes(matched.model, different, chosen))
 

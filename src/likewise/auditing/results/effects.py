@@ -548,7 +548,7 @@ def outcomes_table(attributes: Sequence[str], outcomes: Sequence[Outcome], favou
     """Return what everybody would get if everybody were recorded with the same values."""
     rows = []
     for one in outcomes:
-        cells = {"people": one.people}
+        cells: dict[str, Any] = {"people": one.people}
         if one.total is not None:
             cells["mean"] = one.total / one.people
         elif favourable is not None:
