@@ -171,12 +171,12 @@ def test_files_answer_the_same(exact, tmp_path):
     assert again.get_params()["strength"] == 2.0
     np.testing.assert_array_equal(again.smoothed_, smooth.smoothed_)
     assert (again.graph_ != smooth.graph_).nnz == 0
-    graph = tmp_path / "model.ubj.graph.safetensors"
+    graph = tmp_path / "model.ubj.arrays.safetensors"
     graph.write_bytes(graph.read_bytes()[:-1] + b"!")
     with pytest.raises(FormatError, match="belongs to another model"):
         GraphSmoothing.load(tmp_path / "model.ubj")
     graph.unlink()
-    with pytest.raises(FormatError, match="Move the four files together"):
+    with pytest.raises(FormatError, match="Move the files of the model together"):
         GraphSmoothing.load(tmp_path / "model.ubj")
 
 

@@ -378,7 +378,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
     beside.write_text(json.dumps(about | {"schema": 9}))
     with pytest.raises(FormatError, match="newer version"):
         load_model(tmp_path / "a.ubj")
-    beside.write_text(json.dumps({k: v for k, v in about.items() if k != "factors"}))
+    beside.write_text(json.dumps({k: v for k, v in about.items() if k != "learned"}))
     with pytest.raises(FormatError, match="damaged"):
         load_model(tmp_path / "a.ubj")
     beside.write_text("{")

@@ -261,13 +261,14 @@ def test_damaged_files_are_refused(tmp_path):
     small(n_estimators=5).fit(frame, y).save(path)
     beside = tmp_path / "model.ubj.likewise.json"
     about = json.loads(beside.read_text())
-    for change in ({"classes": 3}, {"columns": {}}, {"parameters": {"nonsense": 1}}):
+    classes, columns = about["learned"] | {"classes_": 3}, about["learned"] | {"columns_": {}}
+    for change in ({"learned": classes}, {"learned": columns}, {"parameters": {"nonsense": 1}}):
         beside.write_text(json.dumps(about | change))
         with pytest.raises(FormatError, match="damaged"):
             load_model(path)
     narrow = json.loads(json.dumps(about))
-    narrow["columns"]["names"] = narrow["columns"]["names"][:-1]
-    narrow["columns"]["categories"] = narrow["columns"]["categories"][:-1]
+    for part in ("names", "categories"):
+        del narrow["learned"]["columns_"]["values"][part]["tuple"][-1]
     beside.write_text(json.dumps(narrow))
     with pytest.raises(FormatError, match="has trees of 4 columns"):
         load_model(path)

@@ -13,144 +13,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import InputError, bad_parameter, require
-from likewise.core.files import Fields, ListOf, MapOf, Maybe, atomic_path, check_form
-from likewise.counterfactuals.causal.consequences import ConsequenceTwins
+from likewise.core.files import atomic_path
 from likewise.counterfactuals.edited_rows import TwinFactor
-from likewise.counterfactuals.edits import Edit
-from likewise.counterfactuals.rules import Forbidden, Implication, Rules, ValueMap
 from likewise.models.boosted import XGBoostModel, xgboost_categories
-from likewise.models.containers import (
-    damage_named,
-    find_sidecar,
-    plain_value,
-    sidecar_path,
-    write_with_sidecar,
-)
+from likewise.models.containers import damage_named, sidecar_path
 from likewise.models.model_files import model_bytes, read_wrapped
 from likewise.models.onnx_model import OnnxModel, graph_bytes
+from likewise.models.stored import described, read_beside, remade, save_beside
 from likewise.models.tree_readers import kept_rounds, kept_trees
 
 if TYPE_CHECKING:
     from likewise.mitigation.twin_consensus import TwinConsensus
 
-# What makes twins, as JSON holds it: an attribute, its values, and rules. What is learned along a graph cannot
-# be written.
-
-
-_CONDITION = MapOf(ListOf(object))
-TWINS = Fields(
-    {
-        "column": str,
-        "variants": ListOf(Fields({"value": object, "cells": MapOf(object)})),
-        "maps": ListOf(Fields({"when": _CONDITION, "column": str, "old": list, "new": list})),
-        "implications": ListOf(Fields({"when": _CONDITION, "then": _CONDITION})),
-        "forbidden": ListOf(_CONDITION),
-    }
-)
-
-
-def described_maker(maker: Any, *, owner: str) -> dict[str, Any]:
-    """Return a fitted maker of twins by rules as JSON holds it; an error if its twins follow a graph."""
-    if not isinstance(maker, ConsequenceTwins) or maker.moved_:
-        why = (
-            "what follows along the graph is learned"
-            if isinstance(maker, ConsequenceTwins)
-            else "of their maker"
-        )
-        raise InputError(
-            f"{owner}: cannot write a model over these twins: {why}, and no file holds it without pickle. Twins by rules "
-            "alone can be written; else keep the people and the Consequences, and fit again where it is used."
-        )
-    rules = maker.rules_
-    column = str(maker.edit.column)
-    return {
-        "column": column,
-        "variants": [
-            {"value": _plain(variant[maker.edit.column], owner), "cells": _cells(cells, owner)}
-            for variant, cells in zip(maker.plain_.variants_, maker.plain_.cells_, strict=True)
-        ],
-        "maps": [
-            {
-                "when": _condition(rule.when, owner),
-                "column": rule.column,
-                "old": [_plain(value, owner) for value in rule.values],
-                "new": [_plain(value, owner) for value in rule.values.values()],
-            }
-            for rule in rules.maps
-        ],
-        "implications": [
-            {"when": _condition(rule.when, owner), "then": _condition(rule.then, owner)}
-            for rule in rules.implications
-        ],
-        "forbidden": [_condition(rule.what, owner) for rule in rules.forbidden],
-    }
-
-
-def read_maker(stored: Mapping[str, Any]) -> ConsequenceTwins:
-    """Return the fitted maker that `described_maker` described; the form is checked before."""
-    rules = Rules(
-        tuple(
-            ValueMap(dict(part["when"]), part["column"], dict(zip(part["old"], part["new"], strict=True)))
-            for part in stored["maps"]
-        ),
-        tuple(Implication(dict(part["when"]), dict(part["then"])) for part in stored["implications"]),
-        tuple(Forbidden(dict(part)) for part in stored["forbidden"]),
-    )
-    values = tuple(part["value"] for part in stored["variants"])
-    cells = tuple(dict(part["cells"]) for part in stored["variants"])
-    return ConsequenceTwins.by_rules(Edit(stored["column"], values), rules, cells)
-
-
-def _plain(value: Any, owner: str) -> Any:
-    return plain_value(value, owner=owner, what="a value of a rule or edit")
-
-
-def _cells(cells: Mapping[Any, Any], owner: str) -> dict[str, Any]:
-    return {str(column): _plain(value, owner) for column, value in cells.items()}
-
-
-def _condition(condition: Mapping[str, Any], owner: str) -> dict[str, list[Any]]:
-    many = (list, tuple, set, frozenset)
-    return {
-        column: [_plain(one, owner) for one in (value if isinstance(value, many) else [value])]
-        for column, value in condition.items()
-    }
-
-
 _KIND = "twin_consensus"
-FACTORS = ListOf(Fields({"everybody": bool, "settings": ListOf(MapOf(object))}))
-_FORM = Fields(
-    {
-        "factors": FACTORS,
-        "how": str,
-        "favourable": object,
-        "takes_frame": Maybe(bool),
-        "classes": Maybe(ListOf(object)),
-    },
-    {"twins": Maybe(TWINS)},
-    more=True,
-)
-_OWNER = "TwinConsensus.save"
 
 
 def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> None:
     """Write a consensus and its model; see `TwinConsensus.save`."""
-    classes = consensus._inner().known_classes
-    labels = None
-    if classes is not None:
-        labels = [plain_value(label, owner=_OWNER, what="a class label") for label in classes.tolist()]
-    maker = consensus._maker()
-    about = {
-        "factors": [] if maker is not None else described_factors(consensus._factors(), owner=_OWNER),
-        "twins": None if maker is None else described_maker(maker, owner=_OWNER),
-        "how": consensus.how,
-        "favourable": plain_value(consensus.favourable, owner=_OWNER, what="'favourable'"),
-        "takes_frame": consensus.takes_frame,
-        "classes": labels,
-    }
-    data, inner = model_bytes(consensus.model, Path(path), owner=_OWNER)
+    labels, maker = consensus._inner().known_classes, consensus._maker()
+    learned: dict[str, Any] = {"maker_": maker, "factors_": consensus._factors() if maker is None else ()}
+    if labels is not None:
+        learned["labels_"] = labels
+    skip = ("model",) if maker is None else ("model", "edits")
+    about = described(consensus, learned, skip=skip, whole=True)
+    data, inner = model_bytes(consensus.model, Path(path), owner="TwinConsensus.save")
     # A model that is a file and a description itself keeps its description inside of ours.
-    write_with_sidecar(path, data, _KIND, about if inner is None else about | {"inner": inner})
+    save_beside(path, data, _KIND, about | {"inner": inner})
 
 
 def load_consensus(
@@ -164,53 +52,14 @@ def load_consensus(
     from likewise.mitigation.twin_consensus import TwinConsensus
 
     where = Path(path)
-    about = find_sidecar(where, _KIND, "a TwinConsensus", about)
+    about, arrays = read_beside(where, _KIND, "a TwinConsensus", about)
     native = read_wrapped(where, about.get("inner"), trusted=trusted, trust=trust)
     with damage_named(sidecar_path(where)):
-        check_form(about, _FORM, "it")
-        factors = read_factors(about["factors"])
-        twins = about.get("twins")
-        maker = None if twins is None else read_maker(twins)
-        loaded = TwinConsensus(
-            native,
-            sensitive_features={
-                f.columns[0]: [s[f.columns[0]] for s in f.settings]
-                for f in factors
-                if f.everybody and len(f.columns) == 1
-            }
-            or None,
-            edits=maker or [list(f.settings) for f in factors if not f.everybody] or None,
-            how=about["how"],
-            favourable=about["favourable"],
-            takes_frame=about["takes_frame"],
-        )
-        labels = None if about["classes"] is None else np.asarray(list(about["classes"]))
-    loaded.factors_ = factors
-    loaded.maker_ = maker
-    loaded._labels = labels
+        loaded = remade(TwinConsensus, about, arrays, model=native)
+        if loaded.maker_ is not None:
+            loaded.edits = loaded.maker_
+        loaded._check()
     return loaded
-
-
-def described_factors(factors: Sequence[TwinFactor], *, owner: str) -> list[dict[str, Any]]:
-    """Return factors as JSON holds them."""
-    return [
-        {
-            "everybody": factor.everybody,
-            "settings": [
-                {c: plain_value(v, owner=owner, what=f"a value of {c!r}") for c, v in setting.items()}
-                for setting in factor.settings
-            ],
-        }
-        for factor in factors
-    ]
-
-
-def read_factors(stored: Sequence[Mapping[str, Any]]) -> tuple[TwinFactor, ...]:
-    """Return the factors that `described_factors` described."""
-    return tuple(
-        TwinFactor(tuple(dict(setting) for setting in part["settings"]), bool(part["everybody"]))
-        for part in stored
-    )
 
 
 # A consensus of an ONNX graph as one ONNX graph: the graph once for each twin, and the mean of their

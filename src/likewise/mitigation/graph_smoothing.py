@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from safetensors.numpy import load, save
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from likewise.core.checks import FloatArray, IntArray, check_integer, check_number, python_scalar
-from likewise.core.errors import FormatError, InputError, NotConvergedError
-from likewise.core.files import LARGEST_TENSORS, Fields, MapOf, atomic_path, check_form, read_file
+from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
+from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
-from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
 from likewise.mitigation.twin_consensus import is_regression
-from likewise.models.containers import damage_named, find_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.containers import damage_named, sidecar_path
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.model import Model
 from likewise.models.model_files import model_bytes, read_wrapped
+from likewise.models.stored import Arrays, decode, described, encode, read_beside, remade, save_beside
 
 # Scores smoothed over a graph: argmin_f Σ m_i (f_i − s_i)² + λ Σ_{i<j} W_ij (f_i − f_j)², that is (M + λL)
 # f = M s.
@@ -208,7 +205,7 @@ class GraphSmoothing(BaseEstimator):
         Parameters
         ----------
         path : path-like
-            Of the model's file; ``<path>.likewise.json`` and ``<path>.graph.safetensors`` come beside it. Move the
+            Of the model's file; ``<path>.likewise.json`` and ``<path>.arrays.safetensors`` come beside it. Move the
             three together. For models of the same libraries as `TwinConsensus.save`.
         """
         check_is_fitted(self)
@@ -296,67 +293,24 @@ class SmoothedModel(Model):
         return self.smoothing._smoothed(rows)
 
 
-# A `GraphSmoothing` as files: the model in its own format, and beside it a JSON description, the graph and
-# the metric.
-
-
 _KIND = "graph_smoothing"
-_OWNER = "GraphSmoothing.save"
-_FORM = Fields(
-    {
-        "choices": MapOf(object),
-        "exact": bool,
-        "scale": float,
-        "unit": float,
-        "graph_sha256": str,
-        "inner": object,
-    },
-    more=True,
-)
-_CHOICES = ("n_neighbors", "strength", "scale", "exact", "random_state")
-
-
-def graph_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the graph of a model file is."""
-    return Path(f"{os.fspath(path)}.graph.safetensors")
-
-
-def metric_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the fair metric of a model file is."""
-    return Path(f"{os.fspath(path)}.metric.safetensors")
 
 
 def save_smoothing(smoothing: GraphSmoothing, path: str | os.PathLike[str]) -> None:
     """Write a fitted smoothing; see `GraphSmoothing.save`."""
-    seed = smoothing.random_state
-    if not smoothing._nearest.exact and not isinstance(seed, (int, np.integer)):
+    nearest, graph, owner = smoothing._nearest, smoothing.graph_, "GraphSmoothing.save"
+    if not nearest.exact and not isinstance(smoothing.random_state, (int, np.integer)):
         raise InputError(
-            f"{_OWNER}: the cells of the graph were drawn at random. Fit with a random_state that is an int."
+            f"{owner}: the cells of the graph were drawn at random. Fit with a random_state that is an int."
         )
-    graph = smoothing.graph_
-    arrays = save(
-        {
-            "places": smoothing._nearest.places,
-            "nodes": np.ascontiguousarray(smoothing._nodes),
-            "smoothed": np.ascontiguousarray(smoothing.smoothed_),
-            "weights": graph.data,
-            "columns": graph.indices.astype(np.int64),
-            "starts": graph.indptr.astype(np.int64),
-        }
-    )
-    data, inner = model_bytes(smoothing.model, Path(path), owner=_OWNER)
-    about = {
-        "choices": {name: _plain(getattr(smoothing, name)) for name in _CHOICES},
-        "exact": bool(smoothing._nearest.exact),
-        "scale": float(smoothing.scale_),
-        "unit": float(smoothing._unit),
-        "graph_sha256": hashlib.sha256(arrays).hexdigest(),
-        "inner": inner,
-    }
-    with atomic_path(graph_path(path)) as temporary:
-        temporary.write_bytes(arrays)
-    smoothing.metric_.save(metric_path(path))
-    write_with_sidecar(path, data, _KIND, about)
+    arrays: Arrays = {}
+    learned = {name: getattr(smoothing, name) for name in ("metric_", "scale_", "smoothed_")}
+    about = described(smoothing, learned, arrays, skip=("model", "metric"))
+    parts = {"weights": graph.data, "columns": graph.indices, "starts": graph.indptr}
+    parts |= {"places": nearest.places, "nodes": smoothing._nodes}
+    data, inner = model_bytes(smoothing.model, Path(path), owner=owner)
+    more = {"graph": encode(parts, arrays), "exact": nearest.exact, "unit": smoothing._unit, "inner": inner}
+    save_beside(path, data, _KIND, about | more, arrays)
 
 
 def load_smoothing(
@@ -368,40 +322,14 @@ def load_smoothing(
 ) -> Any:
     """Read a smoothing that `save_smoothing` wrote."""
     where = Path(path)
-    about = find_sidecar(where, _KIND, "a GraphSmoothing", about)
+    about, arrays = read_beside(where, _KIND, "a GraphSmoothing", about)
+    native = read_wrapped(where, about.get("inner"), trusted=trusted, trust=trust)
     with damage_named(sidecar_path(where)):
-        check_form(about, _FORM, "it")
-    # What is wrong with the files beside it is said of them.
-    arrays = _read_arrays(graph_path(where), about["graph_sha256"])
-    metric = FairMetric.load(metric_path(where))
-    native = read_wrapped(where, about["inner"], trusted=trusted, trust=trust)
-    with damage_named(sidecar_path(where)):
-        choices = {name: about["choices"][name] for name in _CHOICES}
-        loaded = GraphSmoothing(native, metric=metric, **choices)
-        loaded.metric_ = metric
-        loaded.scale_, loaded._unit = float(about["scale"]), float(about["unit"])
-        loaded._nodes, loaded.smoothed_ = arrays["nodes"], arrays["smoothed"]
-        places = arrays["places"]
-        loaded._nearest = NearestPlaces(
-            places, exact=bool(about["exact"]), random_state=choices["random_state"]
-        )
-        parts = (arrays["weights"], arrays["columns"], arrays["starts"])
+        loaded = remade(GraphSmoothing, about, arrays, model=native, metric=None)
+        loaded.metric = loaded.metric_
+        graph, loaded._unit = decode(about["graph"], arrays), float(about["unit"])
+        loaded._nodes, places = graph["nodes"], graph["places"]
+        loaded._nearest = NearestPlaces(places, exact=bool(about["exact"]), random_state=loaded.random_state)
+        parts = (graph["weights"], graph["columns"], graph["starts"])
         loaded.graph_ = sparse.csr_array(parts, shape=(len(places), len(places)))
     return loaded
-
-
-def _read_arrays(path: Path, expected: str) -> dict[str, Any]:
-    if not path.exists():
-        raise FormatError(f"There is no {path.name} beside the model. Move the four files together.")
-    raw = read_file(path, largest=LARGEST_TENSORS)
-    if hashlib.sha256(raw).hexdigest() != expected:
-        raise FormatError(
-            f"{path.name} belongs to another model, or is damaged. Move the four files together."
-        )
-    found: dict[str, Any] = load(raw)  # the digest says that `save_smoothing` wrote it
-    return found
-
-
-def _plain(value: Any) -> Any:
-    value = python_scalar(value)
-    return value if value is None or isinstance(value, (bool, int, float)) else None

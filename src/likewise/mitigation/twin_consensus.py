@@ -418,7 +418,7 @@ class TwinConsensus(BaseEstimator):
         frame = self.takes_frame
         if frame is None and callable(self.model) and self.__dict__.get("_raw", False):
             frame = True
-        labels = self.__dict__.get("_labels") if classes is None else classes
+        labels = self.__dict__.get("labels_") if classes is None else classes
         usual = loss is None and classes is None
         # An adapter may cost more than a prediction (a file to open), so it is made once for each model.
         known: tuple[Any, Model] | None = self.__dict__.get("_adapter")

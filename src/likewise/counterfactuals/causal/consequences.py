@@ -258,6 +258,12 @@ class ConsequenceTwins:
         made.crossed_, made.fold_key_, made.position_key_ = True, (), ()
         return made
 
+    def as_rules(self) -> dict[str, Any]:
+        """Return what `by_rules` makes the same twins of, if these follow rules alone."""
+        values = tuple(variant[self.edit.column] for variant in self.plain_.variants_)
+        cells = tuple(dict(one) for one in self.plain_.cells_)
+        return {"edit": Edit(self.attribute, values), "rules": self.rules_, "cells": cells}
+
     def anew(self) -> ConsequenceTwins:
         """Return a maker with the same choices that has learned nothing.
 

@@ -19,7 +19,7 @@ import numpy as np
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.text import option
-from likewise.models.containers import model_files, sidecar_path
+from likewise.models.containers import model_files
 from likewise.models.layers import LayeredModel, Layers
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model
@@ -209,10 +209,7 @@ class SandboxedFile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A process cannot be sent to another one; what it loaded can.
-        files = {self.path.name: self.path.read_bytes()}
-        if self.sidecar:
-            beside = sidecar_path(self.path)
-            files[beside.name] = beside.read_bytes()
+        files = {one.name: one.read_bytes() for one in model_files(self.path) if one.is_file()}
         return _reopened, (files, self.path.name, self.container, self.trusted, self.sidecar, self.limits)
 
     def close(self) -> None:

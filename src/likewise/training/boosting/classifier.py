@@ -212,7 +212,6 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
                 f"{owner}: column {both[0]!r} is sensitive and in 'edits'. Leave it out of 'edits': no tree sees it."
             )
         self.columns_ = TreeColumns.of(rows.frame, left_out, factors, owner=owner, maker=maker)
-        self._left_out = tuple(left_out)
         matrix = self.columns_.matrix(rows.frame, owner=owner)
         places = None if given is None else np.asarray(self.metric_.embed(given), dtype=np.float64)
         groups = self._groups(rows, sensitive, owner)
@@ -347,6 +346,12 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             )
 
     # ---- predict --------------------------------------------------------------------------------------
+
+    @property
+    def _left_out(self) -> list[str]:
+        """Columns by name that no tree sees."""
+        seen = set(self.columns_.names)
+        return [name for name in getattr(self, "feature_names_in_", ()) if name not in seen]
 
     def _frame(self, X: Any, owner: str, *, reset: bool) -> tuple[pd.DataFrame, Any]:
         """X as a frame with text names, and as it came; what scikit-learn remembers of the columns is kept."""

@@ -14,16 +14,8 @@ from torch import nn
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Whole, check_form, load_described, save_described
+from likewise.models.stored import DESCRIBED, described, remade
 from likewise.training.checkpoint import flat_optimizer, load_optimizer, tensors_of
-from likewise.training.estimators.values import (
-    Arrays,
-    CannotStoreError,
-    check_learned,
-    decode,
-    encode,
-    encode_parameters,
-    warn_left_out,
-)
 from likewise.training.objective import State
 from likewise.training.results import History
 from likewise.training.setup import make_optimizer
@@ -32,13 +24,7 @@ _KIND = "estimator"
 # What `fit` made that is not written as a value: weights have their own place, and the others come of the rest.
 _MADE_AGAIN = frozenset({"network_", "module_", "objective_", "history_"})
 _FORM = Fields(
-    {
-        "class": str,
-        "parameters": MapOf(object),
-        "left_out": ListOf(str),
-        "learned": MapOf(object),
-        "width": Whole(1, 100_000_000),
-    },
+    DESCRIBED | {"width": Whole(1, 100_000_000)},
     {
         "training": Fields(
             {"groups": object, "state": str, "history": ListOf(str), "random": MapOf(object)}, more=True
@@ -50,26 +36,10 @@ _FORM = Fields(
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bool) -> None:
     """Write a fitted estimator; see `NetworkClassifier.save`."""
-    arrays: Arrays = {}
-    parameters, left_out = encode_parameters(estimator, arrays)
-    learned = {
-        name: getattr(estimator, name) for name in estimator._learned_names() if name not in _MADE_AGAIN
-    }
-    try:
-        stored = {name: encode(value, arrays) for name, value in learned.items()}
-    except CannotStoreError as error:
-        raise InputError(
-            f"{type(estimator).__name__}.save: what was learned holds {error}, which cannot be written without "
-            "pickle. Use plain labels, and a metric whose feature map is None or a TabularDomain."
-        ) from error
-    description = {
-        "class": type(estimator).__name__,
-        "parameters": parameters,
-        "left_out": left_out,
-        "learned": stored,
-        "width": estimator._width,
-    }
-    tensors: dict[str, Any] = dict(arrays)
+    tensors: dict[str, Any] = {}
+    names = [name for name in estimator._learned_names() if name not in _MADE_AGAIN]
+    description = described(estimator, {name: getattr(estimator, name) for name in names}, tensors)
+    description["width"] = estimator._width
     tensors |= {f"network.{name}": tensor for name, tensor in estimator.network_.state_dict().items()}
     if training:
         description["training"] = _write_training(estimator, tensors)
@@ -150,26 +120,23 @@ def _build(
     path: Path,
 ) -> Any:
     arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name.startswith("value.")}
-    parameters = {name: decode(item, arrays) for name, item in description["parameters"].items()}
-    left_out = [name for name in description["left_out"] if name != "module"]
-    if "module" in description["left_out"]:
-        if module is None:
-            raise InputError(
-                f"{path.name} has the weights of a module of your own. Pass it: {cls.__name__}.load(path, "
-                "module=...), a module of the same build or the function that makes it."
-            )
-        parameters["module"] = module
-    elif module is not None:
+    own, width, weights = (
+        "module" in description["left_out"],
+        description["width"],
+        tensors_of(tensors, "network"),
+    )
+    if own and module is None:
+        raise InputError(
+            f"{path.name} has the weights of a module of your own. Pass it: {cls.__name__}.load(path, module=...), a "
+            "module of the same build or the function that makes it."
+        )
+    if module is not None and not own:
         raise InputError(f"{path.name} was not trained with a module of your own; leave 'module' out.")
-    warn_left_out(cls.__name__, left_out, stacklevel=4)
-    estimator = cls(**parameters)
-    learned = {name: decode(item, arrays) for name, item in description["learned"].items()}
-    check_learned(learned, description["width"])
-    for name, value in learned.items():
-        setattr(estimator, name, value)
-    _check_size(estimator, description["width"], tensors_of(tensors, "network"))
-    estimator._restore(description["width"])
-    _load_weights(estimator.network_, tensors_of(tensors, "network"), path)
+    given = {"module": module} if own else {}
+    estimator = remade(cls, description, arrays, width=width, **given)
+    _check_size(estimator, width, weights)
+    estimator._restore(width)
+    _load_weights(estimator.network_, weights, path)
     if "training" in description:
         _read_training(estimator, description["training"], tensors)
     estimator.module_ = estimator._as_module(estimator.network_)
