@@ -17,13 +17,13 @@ from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, TabularDomain, Unbounded
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
+from likewise.models.stored import CannotStoreError, decode, encode
 from likewise.training import (
     AdversarialDebiasingClassifier,
     MLPBaselineClassifier,
     SenSRClassifier,
     TrainingConfig,
 )
-from likewise.models.stored import CannotStoreError, decode, encode
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 

@@ -12,9 +12,9 @@ from sklearn.model_selection import GridSearchCV
 
 from likewise import training
 from likewise.core.errors import InputError
+from likewise.core.parameters import parameters_from_fields, with_inherited_sections
 from likewise.fair_metrics import ExpertSubspace
 from likewise.training.estimators.network_classifier import NetworkClassifier
-from likewise.training.estimators.parameters import parameters_from_fields, with_inherited_sections
 
 CLASSES = [
     cls

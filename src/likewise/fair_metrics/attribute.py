@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from likewise.core.checks import (
     check_same_length,
 )
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.learner import Features, SubspaceLearner, who_swallows
 
@@ -356,6 +357,7 @@ def direction_cosines(
     return found
 
 
+@parameters_from_fields
 class AttributeSubspace(SubspaceLearner):
     """Sensitive subspace from observations of sensitive attributes: span[w_g, e_g, …].
 
@@ -413,34 +415,18 @@ class AttributeSubspace(SubspaceLearner):
     True
     """
 
-    def __init__(
-        self,
-        attributes: Any = None,
-        *,
-        kind: Any = "auto",
-        regularization: float = 0.1,
-        penalty: str = "squared",
-        fit_intercept: bool = True,
-        class_weight: str | None = None,
-        rounds: int = 1,
-        weight: float = 0.0,
-        domain: Any = None,
-        feature_map: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-    ) -> None:
-        self.attributes = attributes
-        self.kind = kind
-        self.regularization = regularization
-        self.penalty = penalty
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.rounds = rounds
-        self.weight = weight
-        self.domain = domain
-        self.feature_map = feature_map
-        self.max_iter = max_iter
-        self.tol = tol
+    attributes: Any = field(default=None, kw_only=False)
+    kind: Any = "auto"
+    regularization: float = 0.1
+    penalty: str = "squared"
+    fit_intercept: bool = True
+    class_weight: str | None = None
+    rounds: int = 1
+    weight: float = 0.0
+    domain: Any = None
+    feature_map: Any = None
+    max_iter: int = 1000
+    tol: float = 1e-7
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> AttributeSubspace:
         """Learn the subspace.

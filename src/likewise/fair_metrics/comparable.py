@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.linalg import eigh
 
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.comparable_groups import Groups, centred_chunks, read_groups
@@ -163,6 +165,7 @@ def _noise_beside(
 _WIDE = 2000
 
 
+@parameters_from_fields
 class ComparableSubspace(SubspaceLearner):
     """Sensitive subspace from groups of comparable rows (Algorithm 3 of the paper).
 
@@ -208,22 +211,12 @@ class ComparableSubspace(SubspaceLearner):
     array([4.])
     """
 
-    def __init__(
-        self,
-        n_components: int | float | str = "auto",
-        *,
-        solver: str = "auto",
-        weight: float = 0.0,
-        domain: Any = None,
-        feature_map: Any = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.solver = solver
-        self.weight = weight
-        self.domain = domain
-        self.feature_map = feature_map
-        self.random_state = random_state
+    n_components: int | float | str = field(default="auto", kw_only=False)
+    solver: str = "auto"
+    weight: float = 0.0
+    domain: Any = None
+    feature_map: Any = None
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> ComparableSubspace:
         """Learn the subspace.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from likewise.core.checks import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.learner import SubspaceLearner
 from likewise.fair_metrics.naming import ColumnPlaces
 
 
+@parameters_from_fields
 class ExpertSubspace(SubspaceLearner):
     """Sensitive subspace spanned by directions that an expert gives (paper section 2.1).
 
@@ -53,13 +56,10 @@ class ExpertSubspace(SubspaceLearner):
     array([1.])
     """
 
-    def __init__(
-        self, directions: Any, *, weight: float = 0.0, domain: Any = None, feature_map: Any = None
-    ) -> None:
-        self.directions = directions
-        self.weight = weight
-        self.domain = domain
-        self.feature_map = feature_map
+    directions: Any = field(kw_only=False)
+    weight: float = 0.0
+    domain: Any = None
+    feature_map: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ExpertSubspace:
         """Look up the directions among the columns of X; its values do not matter, nor does y.

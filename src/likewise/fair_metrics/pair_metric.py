@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from likewise.core.checks import FloatArray, check_integer, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.fair_metrics.comparable_groups import (
     Judgements,
@@ -226,6 +227,7 @@ def _project(S: FloatArray) -> FloatArray:
     return np.asarray(vectors @ vectors.T)
 
 
+@parameters_from_fields
 class PairMetric(SubspaceLearner):
     """Mahalanobis metric from pairs of people that someone judged comparable, or not.
 
@@ -283,24 +285,13 @@ class PairMetric(SubspaceLearner):
     array([ True, False])
     """
 
-    def __init__(
-        self,
-        *,
-        regularization: float = 1e-3,
-        max_pairs: int = 50_000,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        domain: Any = None,
-        feature_map: Any = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.max_pairs = max_pairs
-        self.max_iter = max_iter
-        self.tol = tol
-        self.domain = domain
-        self.feature_map = feature_map
-        self.random_state = random_state
+    regularization: float = 1e-3
+    max_pairs: int = 50_000
+    max_iter: int = 1000
+    tol: float = 1e-6
+    domain: Any = None
+    feature_map: Any = None
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: Any = None, *, pairs: Any = None, comparable: Any = None) -> PairMetric:
         """Learn the metric from judged pairs of rows of X.

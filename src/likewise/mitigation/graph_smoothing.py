@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
 from likewise.core.errors import InputError, NotConvergedError
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
@@ -84,6 +86,7 @@ _FLOOR = 1e-9
 _SAME = 1e-16
 
 
+@parameters_from_fields
 class GraphSmoothing(BaseEstimator):
     """A fitted model whose scores are smoothed over a graph of comparable people.
 
@@ -136,24 +139,13 @@ class GraphSmoothing(BaseEstimator):
     [0.777, 0.777]
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        metric: Any,
-        n_neighbors: int = 10,
-        strength: float = 1.0,
-        scale: float | None = None,
-        exact: bool | None = None,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.model = model
-        self.metric = metric
-        self.n_neighbors = n_neighbors
-        self.strength = strength
-        self.scale = scale
-        self.exact = exact
-        self.random_state = random_state
+    model: Any = field(kw_only=False)
+    metric: Any
+    n_neighbors: int = 10
+    strength: float = 1.0
+    scale: float | None = None
+    exact: bool | None = None
+    random_state: RandomState = 0
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Build the graph over some people and smooth their scores.

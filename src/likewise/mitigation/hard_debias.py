@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from likewise.core.checks import FloatArray, check_integer, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter, did_you_mean
 from likewise.core.frames import is_frame, to_pandas, to_same_library
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 
 
+@parameters_from_fields
 class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Neutralise word vectors against a bias subspace, and equalise sets of words that differ by it alone.
 
@@ -65,22 +68,12 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     nurse  0.0  0.0  1.0
     """
 
-    def __init__(
-        self,
-        definitional: Sequence[Sequence[Any]],
-        *,
-        equality: Sequence[Sequence[Any]] = (),
-        specific: Sequence[str] = (),
-        vectors: Any = None,
-        n_components: int = 1,
-        normalize: bool = True,
-    ) -> None:
-        self.definitional = definitional
-        self.equality = equality
-        self.specific = specific
-        self.vectors = vectors
-        self.n_components = n_components
-        self.normalize = normalize
+    definitional: Sequence[Sequence[Any]] = field(kw_only=False)
+    equality: Sequence[Sequence[Any]] = ()
+    specific: Sequence[str] = ()
+    vectors: Any = None
+    n_components: int = 1
+    normalize: bool = True
 
     def fit(self, X: Any, y: Any = None) -> HardDebias:
         """Learn the bias subspace, and equalise the equality sets.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from likewise.core.checks import FloatArray, check_matrix, check_same_length, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas, to_same_library
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
@@ -89,6 +91,7 @@ def _encoder_for(given: Any, domain: TabularDomain | None) -> TabularDomain | No
     return None if hasattr(domain, "feature_names_in_") else domain
 
 
+@parameters_from_fields
 class Project(TransformerMixin, BaseEstimator):
     """Project rows off the sensitive subspace of a fair metric: x ↦ x (I − QQᵀ).
 
@@ -123,9 +126,8 @@ class Project(TransformerMixin, BaseEstimator):
     1    2.0    0.0
     """
 
-    def __init__(self, metric: Any = None, *, domain: TabularDomain | None = None) -> None:
-        self.metric = metric
-        self.domain = domain
+    metric: Any = field(default=None, kw_only=False)
+    domain: TabularDomain | None = None
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> Project:
         """Learn what to remove.

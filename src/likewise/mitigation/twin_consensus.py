@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from likewise.core.checks import FloatArray, check_matrix
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
+from likewise.core.parameters import parameters_from_fields
 from likewise.counterfactuals.attribute import orbit_representatives
 from likewise.counterfactuals.edited_rows import (
     TwinFactor,
@@ -216,6 +218,7 @@ def _distinct(rows: pd.DataFrame) -> tuple[Any, Any]:
     return first, place
 
 
+@parameters_from_fields
 class TwinConsensus(BaseEstimator):
     """A fitted model that answers for all twins of a person alike.
 
@@ -275,22 +278,12 @@ class TwinConsensus(BaseEstimator):
     1.0
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        sensitive_features: Any = None,
-        edits: Edits | TwinMaker | None = None,
-        how: How = "mean",
-        favourable: Any = None,
-        takes_frame: bool | None = None,
-    ) -> None:
-        self.model = model
-        self.sensitive_features = sensitive_features
-        self.edits = edits
-        self.how = how
-        self.favourable = favourable
-        self.takes_frame = takes_frame
+    model: Any = field(kw_only=False)
+    sensitive_features: Any = None
+    edits: Edits | TwinMaker | None = None
+    how: How = "mean"
+    favourable: Any = None
+    takes_frame: bool | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Look up the values of the sensitive columns; the model is not touched.

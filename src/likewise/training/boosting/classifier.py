@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from likewise.core.checks import FloatArray, check_integer, check_number, take_rows
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
 from likewise.counterfactuals.edits import Edits
@@ -40,7 +41,7 @@ from likewise.training.boosting.growers import (
     make_grower,
 )
 from likewise.training.boosting.rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
-from likewise.training.estimators.parameters import WithConfig, parameters_from_fields
+from likewise.training.estimators.parameters import WithConfig
 from likewise.training.estimators.rows import read_labels, stratified_split
 from likewise.training.results import TrainingWarning
 

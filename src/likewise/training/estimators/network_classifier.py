@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length
 from likewise.core.errors import bad_parameter
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.data.tabular import TabularDomain
@@ -27,7 +28,7 @@ from likewise.training.batch import ArrayBatches, Batch, Sampling
 from likewise.training.distributed import current_ranks, joined
 from likewise.training.estimators.advice import ENOUGH_STEPS, at_chance
 from likewise.training.estimators.automatic import VALIDATE_EVERY, Auto, HeldOut, auto_schedule, hold_out
-from likewise.training.estimators.parameters import TrainingConfig, WithConfig, parameters_from_fields
+from likewise.training.estimators.parameters import TrainingConfig, WithConfig
 from likewise.training.estimators.rows import (
     TrainingRows,
     canonical_order,

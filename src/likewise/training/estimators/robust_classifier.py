@@ -12,6 +12,7 @@ from torch import nn
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.checks import FloatArray, check_number, to_numpy
 from likewise.core.errors import bad_parameter
+from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 from likewise.data.domain import Domain
 from likewise.data.tabular import TabularDomain
@@ -38,7 +39,7 @@ from likewise.training.estimators.metrics import (
     trained_metric,
 )
 from likewise.training.estimators.network_classifier import NetworkClassifier
-from likewise.training.estimators.parameters import parameters_from_fields, preset_parameters
+from likewise.training.estimators.parameters import preset_parameters
 from likewise.training.estimators.rows import ProxyVectors, TrainingRows
 from likewise.training.loop import train
 from likewise.training.networks import behind_projection
