@@ -14,6 +14,9 @@ True
 
 from __future__ import annotations
 
+from likewise import _interrupt as _interrupt  # before what takes longer to load
+
+# isort: split
 from typing import TYPE_CHECKING
 
 from likewise._version import __version__ as __version__

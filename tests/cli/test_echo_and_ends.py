@@ -132,17 +132,24 @@ def test_after_ctrl_c_no_code_is_a_verdict(monkeypatch, capsys):
     assert capsys.readouterr().err == "Stopped.\n"
 
 
-def test_ctrl_c_while_libraries_load_leaves_no_traceback():
-    code = (
+@pytest.mark.parametrize("module", ["likewise.core", "likewise.cli.app"])
+def test_ctrl_c_while_libraries_load_leaves_no_traceback(module, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
         "import signal, sys, importlib.abc\n"
         "class Late(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, path, target=None):\n"
-        "        if name == 'likewise.cli.app': signal.raise_signal(signal.SIGINT)\n"
+        f"        if name == {module!r}: signal.raise_signal(signal.SIGINT)\n"
         "sys.meta_path.insert(0, Late())\n"
-        "from likewise.cli import main; main(['datasets'])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (130, "Stopped.\n")
+    program = Path(sys.executable).with_name("likewise")
+    for words in ([sys.executable, "-m", "likewise"], [program]):
+        done = subprocess.run(
+            [*words, "datasets"],
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (130, "Stopped.\n")
 
 
 def test_an_interrupted_result_is_not_delivered(tmp_path):

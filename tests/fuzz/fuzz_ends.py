@@ -39,40 +39,42 @@ def run(words: list[str], folder: Path, **choices: object) -> subprocess.Complet
     )
 
 
-def prepared(folder: Path) -> dict[str, list[str]]:
+def prepared(
+    folder: Path, table: str = "people.csv", sex: str = "sex", text: str = "text"
+) -> dict[str, list[str]]:
     """Make a table, a model and evidence; return a command for each verb that can be interrupted."""
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"skill": rng.normal(size=400), "age": rng.integers(18, 80, 400)})
-    people["sex"] = rng.choice(["F", "M"], 400)
-    people["paid"] = np.where(people["skill"] + (people["sex"] == "M") > 0.5, "yes", "no")
-    people.to_csv(folder / "people.csv", index=False)
-    told = ["--target", "paid", "--sensitive", "sex"]
-    model = ["model.safetensors", "people.csv"]
+    people[sex] = rng.choice(["F", "M"], 400)
+    people["paid"] = np.where(people["skill"] + (people[sex] == "M") > 0.5, "yes", "no")
+    people.to_csv(folder / table, index=False)
+    told = ["--target", "paid", "--sensitive", sex]
+    model = [f"{Path(table).stem}.safetensors", table]
     for words in (
-        ["train", "people.csv", *told, "--steps", "20", "-o", model[0], "-q"],
+        ["train", table, *told, "--steps", "20", "-o", model[0], "-q"],
         ["audit", *model, *told, "-o", "evidence/", "-q"],
     ):
         done = run(words, folder)
         if done.returncode not in (0, 1):
             raise RuntimeError(done.stderr)
-    (folder / "texts.csv").write_text("text\nEmily is kind\nJames is late\n")
+    (folder / "texts.csv").write_text(f"{text}\nEmily is kind\nJames is late\n")
     (folder / "scorer.py").write_text("def score(text):\n    return float(len(text))\n")
     names = ["--names", "black-female", "--names", "white-female"]
     return {
-        "inspect": ["inspect", "people.csv", "-o", "out/columns.toml"],
-        "train": ["train", "people.csv", *told, "--steps", "60", "-o", "out/m.safetensors"],
-        "learn-metric": ["learn-metric", "people.csv", *told, "-o", "out/metric.safetensors"],
+        "inspect": ["inspect", table, "-o", "out/columns.toml"],
+        "train": ["train", table, *told, "--steps", "60", "-o", "out/m.safetensors"],
+        "learn-metric": ["learn-metric", table, *told, "-o", "out/metric.safetensors"],
         "audit": ["audit", *model, *told, "-o", "out/evidence/", "-o", "out/a.html", "-o", "out/a.json"],
-        "audit-texts": ["audit-texts", "texts.csv", "--text", "text", "--scorer", "scorer.py:score", *names,
+        "audit-texts": ["audit-texts", "texts.csv", "--text", text, "--scorer", "scorer.py:score", *names,
                         "--cache", "out/replies", "-o", "out/t.html", "-o", "out/t.json"],
-        "verify": ["verify", *model, "--sensitive", "sex", "-o", "out/v.csv", "-o", "out/v.html"],
+        "verify": ["verify", *model, "--sensitive", sex, "-o", "out/v.csv", "-o", "out/v.html"],
         "person": ["person", *model, *told, "--row", "7", "-o", "out/p.html", "-o", "out/p.json"],
         "recourse": ["recourse", *model, *told, "--sample", "20", "--keep", "out/parts", "-o", "out/r.html"],
         "replay": ["replay", "evidence"],
         "serve": ["serve", *model, *told],
         "datasets": ["datasets", "german", "-o", "out/german.csv"],
-        "improve": ["improve", "people.csv", *told, "-o", "out/improved/"],
-        "compare": ["improve", "people.csv", *told, "--compare", "baseline", "-o", "out/c.html"],
+        "improve": ["improve", table, *told, "-o", "out/improved/"],
+        "compare": ["improve", table, *told, "--compare", "baseline", "-o", "out/c.html"],
         "reproduce": ["reproduce", "toy", "--quick", "-o", "out/paper"],
         "demo": ["demo", "--quick", "-o", "out/demo.html"],
     }  # fmt: skip
@@ -173,67 +175,80 @@ def in_session(leader: int) -> list[int]:
 
 
 def full_disk(folder: Path, verbs: dict[str, list[str]]) -> Iterator[str]:
+    """Verbs that write to a disk that is full, or becomes full on the way; what is there after that is whole."""
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(out)], check=False).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "none", str(out)], check=False).returncode:
         print("no tmpfs can be mounted here: a full disk was not tried")
         return
     try:
-        (out / "rest").write_bytes(b"x" * 4096)
-        for verb, words in verbs.items():
-            if verb in ("replay", "serve"):  # they write nothing there
-                continue
-            done = run(words, folder)
-            left = [path.name for path in out.iterdir() if path.name != "rest"]
-            if done.returncode != 2 or "Error: " not in done.stderr or "unforeseen" in done.stderr or left:
-                yield f"full disk, {verb}: exit {done.returncode}, left {left}, {done.stderr[-300:]!r}"
+        for room in (0, 8_192, 65_536):
+            for verb, words in verbs.items():
+                if verb in ("replay", "serve"):  # they write nothing there
+                    continue
+                for path in out.iterdir():
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                with contextlib.suppress(OSError), (out / "rest").open("wb", buffering=0) as rest:
+                    while rest.write(b"x" * 4096):
+                        pass
+                os.truncate(out / "rest", (out / "rest").stat().st_size - room)
+                done = run(words, folder)
+                left = [path for path in out.rglob("*") if path.is_file() and path.name != "rest"]
+                halves = [path.name for path in left if path.name.startswith(".") or not _complete(path)]
+                halves = [] if verb in _PARTS else halves
+                ended = done.returncode == 2 and "Error: " in done.stderr
+                fitted = done.returncode in (0, 1) and room > 0 and left
+                if not (ended or fitted) or "unforeseen" in done.stderr or halves or (left and room == 0):
+                    yield f"{room} bytes, {verb}: exit {done.returncode}, left {left}, {done.stderr[-300:]!r}"
     finally:
         subprocess.run(["umount", str(out)], check=True)
 
 
 def terminals(folder: Path) -> Iterator[str]:
+    """Every verb with hostile names of files and columns, and mistakes in them, on terminals of each encoding."""
+    place = folder / "hostile"
+    place.mkdir()
+    table = "people\x1b]0;x\x07.csv"
+    told = ["--target", "paid", "--sensitive", NAME]
+    commands = list(prepared(place, table, NAME, f"te{NAME}").values())
+    commands += [
+        ["inspect", table, "--target", "a\x1b[31mb", "--no-file"],
+        ["audit", "people\x1b]0;x\x07.safetensors", table, *told, "--full"],
+        ["audit", "people\x1b]0;x\x07.safetensors", table, *told, "-o", "-"],
+        ["audit", "no\x1b[2J.onnx", table, *told],
+    ]
+    for words in commands:
+        for encoding in ("utf-8", "cp1252", "ascii"):
+            shutil.rmtree(place / "out", ignore_errors=True)
+            (place / "out").mkdir()
+            if wrong := _shown_wrong(words, encoding, place):
+                yield f"{words[0]} in {encoding}: {wrong}"
+
+
+def _shown_wrong(words: list[str], encoding: str, place: Path) -> str:
+    """What is wrong with what a command shows on a pseudo-terminal."""
     import pty
 
-    people = pd.read_csv(folder / "people.csv").rename(columns={"sex": NAME})
-    file = "people\x1b]0;x\x07.csv"
-    people.to_csv(folder / file, index=False)
-    told = ["--target", "paid", "--sensitive", NAME]
-    for words in (
-        ["inspect", file, "--no-file"],
-        ["inspect", file, "--target", "a\x1b[31mb", "--no-file"],
-        ["train", file, *told, "--steps", "20", "-o", "hostile.safetensors", "--force"],
-        ["audit", "hostile.safetensors", file, *told, "--full"],
-        ["audit", "hostile.safetensors", file, *told, "-o", "-"],
-        ["verify", "hostile.safetensors", file, "--sensitive", NAME],
-        ["audit", "no\x1b[2J.onnx", file, *told],
-    ):
-        for encoding in ("utf-8", "cp1252", "ascii"):
-            master, slave = pty.openpty()
-            environment = os.environ | {"PYTHONIOENCODING": encoding, "TERM": "xterm", "COLUMNS": "100"}
-            started = subprocess.Popen(
-                [*LIKEWISE, *words], cwd=folder, stdin=slave, stdout=slave, stderr=slave, env=environment
-            )
-            os.close(slave)
-            seen = bytearray()
-            with contextlib.suppress(OSError):
-                while block := os.read(master, 65536):
-                    seen += block
-            os.close(master)
-            code = started.wait(120)
-            text = _OWN.sub("", seen.decode(encoding, "replace"))
-            bad = [
-                sign for sign in text if not sign.isprintable() and sign not in "\n\u2068\u2069\u00a0\u202f"
-            ]
-            # The name's own "clear the screen" would be removed with rich's sequences.
-            if (
-                bad
-                or b"\x1b[2J" in seen
-                or b"\x1b]0" in seen
-                or code not in (0, 1, 2, 3)
-                or "unforeseen" in text
-            ):
-                yield f"{words[0]} in {encoding}: exit {code}, {bad[:5]}, {text[-200:]!r}"
+    master, slave = pty.openpty()
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "TERM": "xterm", "COLUMNS": "100"}
+    started = subprocess.Popen(
+        [*LIKEWISE, *words], cwd=place, stdin=slave, stdout=slave, stderr=slave, env=environment
+    )
+    os.close(slave)
+    seen = bytearray()
+    with contextlib.suppress(OSError):
+        while block := os.read(master, 65536):
+            seen += block
+            if words[0] == "serve" and b"127.0.0.1" in seen and started.poll() is None:
+                started.send_signal(signal.SIGINT)
+    os.close(master)
+    code = started.wait(120)
+    # The name's own "clear the screen" would be removed with rich's sequences.
+    text = _OWN.sub("", seen.decode(encoding, "replace"))
+    bad = [sign for sign in text if not sign.isprintable() and sign not in "\n\u2068\u2069\u00a0\u202f"]
+    sound = code in (0, 1, 2, 3) and not bad and b"\x1b[2J" not in seen and b"\x1b]0" not in seen
+    return "" if sound and "unforeseen" not in text else f"exit {code}, {bad[:5]}, {text[-300:]!r}"
 
 
 def opened(folder: Path) -> Iterator[str]:

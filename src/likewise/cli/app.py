@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import platform
@@ -19,7 +20,7 @@ import click
 from likewise._version import __version__
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError, installed_versions
 from likewise.core.launch import alone, launched
-from likewise.core.progress import note_interrupts, was_interrupted, write_error
+from likewise.core.progress import noted_interrupts, was_interrupted, write_error
 from likewise.core.streams import ClosedOutputError, printable_streams
 from likewise.core.text import command_line, printable, without_numbers
 
@@ -154,6 +155,8 @@ EXIT_NOT_CONVERGED = 3
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_OUTPUT = 141
 
+_FULL = "the disk is full, so not everything could be written. Make room, and run the command again."
+
 # Environment variable that shows the traceback of an unforeseen error.
 TRACEBACK = "LIKEWISE_TRACEBACK"
 
@@ -263,19 +266,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     shown = ShownWarnings()
     warnings.showwarning = shown
-    note_interrupts()
     try:
-        with printable_streams(), first_speaks(arguments) as heard:
+        with noted_interrupts(), printable_streams(), first_speaks(arguments) as heard:
             try:
                 code = _run(arguments, heard)
             finally:
                 for line in shown.repeated():
                     write_error(f"Note: {line}.")
             # After Ctrl-C no code is a verdict, whatever the verb came to.
-            if was_interrupted() and code != EXIT_INTERRUPTED:
+            code = EXIT_INTERRUPTED if was_interrupted() else code
+            if code == EXIT_INTERRUPTED:
                 write_error("Stopped.")
-                code = EXIT_INTERRUPTED
             sys.stdout.flush()
+    except KeyboardInterrupt:
+        write_error("Stopped.")
+        code = EXIT_INTERRUPTED
     except ClosedOutputError:
         # What is left in the buffers has no reader; Python would say so when it ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -291,7 +296,6 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
         with command_line():
             code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        write_error("Stopped.")
         return EXIT_INTERRUPTED
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx is not None:
@@ -302,7 +306,8 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
         write_error(str(error))
         return EXIT_UNFAIR if isinstance(error, UnfairError) else EXIT_NOT_CONVERGED
     except (LikewiseError, OSError) as error:
-        write_error(f"Error: {error}")
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        write_error(f"Error: {_FULL if full else error}")
         return EXIT_BAD_INPUT
     except MemoryError:
         write_error("Error: there is not enough memory. Take fewer people: --sample 10000.")

@@ -17,6 +17,7 @@ import click
 
 from likewise.cli.options import F, option
 from likewise.core.errors import InputError, require
+from likewise.core.files import check_replaceable
 from likewise.core.launch import launched
 from likewise.core.progress import progress_bar, stop_if_interrupted, written_duration
 from likewise.core.streams import open_console
@@ -37,8 +38,7 @@ def check_outputs(paths: Sequence[Path], *, force: bool) -> None:
             require("jinja2", extra="report", why="Writing a page")
         if not path.parent.is_dir():
             raise InputError(f"The folder {str(path.parent)!r} does not exist. Make it first.")
-        if path.is_dir():
-            raise InputError(f"{str(path)!r} is a folder. Name a file in it.")
+        check_replaceable(path)
         if path.exists() and not force:
             raise InputError(f"{path} exists already. Choose another name, or pass --force to replace it.")
         if not os.access(path.parent, os.W_OK):

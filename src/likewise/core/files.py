@@ -28,6 +28,7 @@ from likewise.core.errors import FormatError, InputError
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary path beside `path`; rename it onto `path` when the block ends without an error."""
     target = Path(path)
+    check_replaceable(target)
     handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
     os.close(handle)
     temporary = Path(name)
@@ -96,6 +97,23 @@ def check_file(
             f"{begin}{place.name} has {found.st_size:,} bytes, and at most {largest:,} are read."
         )
     return place
+
+
+def check_replaceable(path: str | os.PathLike[str], *, owner: str = "") -> None:
+    """Raise if anything but a regular file, or nothing, is where a file is to be written, whoever may replace it."""
+    begin = f"{owner}: " if owner else ""
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(
+            f"{begin}{str(path)!r} cannot be written: {error.strerror}. Choose another name."
+        ) from error
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{begin}{str(path)!r} is a folder. Name a file in it.")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{begin}{str(path)!r} is a device or a pipe. Choose another name.")
 
 
 def read_file(path: str | os.PathLike[str], *, largest: int = LARGEST_TEXT, **choices: str) -> bytes:

@@ -139,12 +139,20 @@ def written_duration(seconds: float) -> str:
 _interrupted = threading.Event()
 
 
-def note_interrupts() -> None:
-    """Have the command line remember every SIGINT, whoever makes something of the KeyboardInterrupt it raises."""
+@contextmanager
+def noted_interrupts() -> Iterator[None]:
+    """Remember every SIGINT during the block, whoever makes something of the KeyboardInterrupt it raises."""
     _interrupted.clear()
+    before = signal.getsignal(signal.SIGINT)
     # A command that was started to ignore Ctrl-C goes on ignoring it.
-    if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
-        signal.signal(signal.SIGINT, _interrupt)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _interrupt(number: int, frame: Any) -> None:
@@ -153,7 +161,7 @@ def _interrupt(number: int, frame: Any) -> None:
 
 
 def was_interrupted(*, forget: bool = False) -> bool:
-    """Return whether SIGINT came since `note_interrupts`; `forget` if Ctrl-C is how a verb ends."""
+    """Return whether SIGINT came since `noted_interrupts` began; `forget` if Ctrl-C is how a verb ends."""
     came = _interrupted.is_set()
     if forget:
         _interrupted.clear()

@@ -13,7 +13,7 @@ from rich.text import Text
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.verification.verify import Verification
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.files import atomic_path
+from likewise.core.files import atomic_path, check_replaceable
 from likewise.core.messages import Texts
 from likewise.core.plain import to_json
 from likewise.core.streams import open_console
@@ -263,8 +263,7 @@ def check_target(path: str | Path, *, owner: str, overwrite: bool) -> Path:
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"{owner}: the folder {target.parent} does not exist. Make it first.")
-    if target.is_dir():
-        raise InputError(f"{owner}: {target} is a folder. Name a file in it.")
+    check_replaceable(target, owner=owner)
     if target.exists() and not overwrite:
         raise InputError(f"{owner}: {target} exists. Choose another path, or pass overwrite=True.")
     return target

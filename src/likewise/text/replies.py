@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from likewise.core.checks import check_number
-from likewise.core.errors import FormatError, LikewiseError, ModelError, NotConvergedError, bad_parameter
+from likewise.core.errors import (
+    FormatError,
+    InputError,
+    LikewiseError,
+    ModelError,
+    NotConvergedError,
+    bad_parameter,
+)
 from likewise.core.files import check_file
 
 # Calls that cost money: no faster than allowed, tried again when the server is busy, never more than the
@@ -244,6 +251,7 @@ CREATE TABLE IF NOT EXISTS replies (
 
 _COLUMNS = ["scorer", "version", "digest", "repeat", "reply"]
 _SQLITE = b"SQLite format 3\0"
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
 class ReplyCache:
@@ -263,7 +271,8 @@ class ReplyCache:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        if path is not None and Path(path).exists():
+        made = path is not None and not Path(path).exists()
+        if path is not None and not made:
             if check_file(path, owner="cache", empty=True).stat().st_size:
                 with Path(path).open("rb") as file:
                     _check_kind(path, file.read(len(_SQLITE)) == _SQLITE, "it is another kind of file")
@@ -272,10 +281,15 @@ class ReplyCache:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         self.path = path
         self._base = sqlite3.connect(":memory:" if path is None else os.fspath(path))
-        with self._readable(), self._base:
-            self._base.execute(_TABLE)
-            columns = [row[1] for row in self._base.execute("PRAGMA table_info(replies)")]
-            _check_kind(path, columns == _COLUMNS, "its table has other columns")
+        try:
+            with self._readable(), self._base:
+                self._base.execute(_TABLE)
+                columns = [row[1] for row in self._base.execute("PRAGMA table_info(replies)")]
+                _check_kind(path, columns == _COLUMNS, "its table has other columns")
+        except BaseException:
+            if path is not None and made:
+                Path(path).unlink(missing_ok=True)
+            raise
         if path is not None:
             # It is one of ours: others need not read it.
             Path(path).chmod(0o600)
@@ -289,6 +303,11 @@ class ReplyCache:
             self._base.close()
             if isinstance(error, FormatError):
                 raise
+            # A full disk or another process says nothing against the replies in the file, which may have been paid for.
+            if getattr(error, "sqlite_errorcode", _DAMAGED[0]) & 0xFF not in _DAMAGED:
+                raise InputError(
+                    f"{self.path} cannot be used now: {error}. What it holds is kept; run the command again when it can."
+                ) from error
             _check_kind(self.path, False, str(error))
 
     def get(self, scorer: str, version: str, text: str, repeat: int) -> tuple[Any] | None:
