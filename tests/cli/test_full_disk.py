@@ -13,6 +13,8 @@ VERBS = {
     "page": ("audit", "{model}", "{table}", *TOLD, "-o", "out/a.html"),
     "result": ("audit", "{model}", "{table}", *TOLD, "-o", "out/a.json"),
     "evidence": ("audit", "{model}", "{table}", *TOLD, "-o", "out/evidence/"),
+    "cache": ("audit-texts", "{table}", "--text", "job", "--scorer", "math:sqrt", "--names", "black-female", "--names",
+              "white-female", "--cache", "out/replies"),
     "verify": ("verify", "{model}", "{table}", "--sensitive", "sex", "--budget-seconds", "0.2", "-o", "out/v.csv"),
     "person": ("person", "{model}", "{table}", *TOLD, "--row", "5", "--budget-seconds", "0.2", "-o", "out/p.html"),
     "recourse": ("recourse", "{model}", "{table}", *TOLD, "--sample", "2", "--budget-seconds", "0.1", "-o", "out/r.html"),
@@ -37,4 +39,6 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(verb, run, table, model, t
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (done.code, done.err.count("Error: "), "unforeseen" in done.err) == (2, 1, False), done.err
+    # The remedy was to remove the replies, which may have been paid for.
+    assert "not a file of replies" not in done.err
     assert [path.name for path in (tmp_path / "out").rglob("*")] == []

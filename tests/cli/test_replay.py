@@ -124,6 +124,7 @@ def test_changed_or_missing_files_are_named_before_anything_runs(run, evidence, 
         raise AssertionError("a file was loaded")
 
     monkeypatch.setattr("likewise.models.model_files.read_model", never)
+    assert "read no file of its metric" in run("replay", evidence, "--metric", "odd").err
     people = tmp_path / "people.csv"
     text = people.read_text(encoding="utf-8")
     people.write_text(text + text.splitlines()[-1] + "\n", encoding="utf-8")

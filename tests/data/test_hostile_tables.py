@@ -149,6 +149,21 @@ def test_every_option_that_takes_a_path_takes_files_only(words, kind, odd_paths,
     assert "unforeseen" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "folder"])
+def test_an_output_replaces_files_only(kind, odd_paths, monkeypatch, capsys):
+    """`--force` put a file in the place of a device, a loop of links was replaced without."""
+    from likewise.core.files import atomic_path
+
+    monkeypatch.chdir(odd_paths)
+    (place := Path(f"{kind}.toml")).symlink_to(kind)
+    before = place.lstat().st_ino
+    assert ends("inspect", "people.csv", "-o", place, "--force") == 2
+    assert "cannot be written" in (said := capsys.readouterr().err) or "is a " in said
+    with pytest.raises(InputError), atomic_path(place):
+        pass
+    assert place.lstat().st_ino == before
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device", "loop", "folder", "absent"])
 def test_rules_and_graphs_are_files(kind, odd_paths):
     from likewise.counterfactuals.causal.graphs import read_graph
