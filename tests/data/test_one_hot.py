@@ -219,3 +219,27 @@ def test_the_command_line_reads_a_one_hot_model_file(tmp_path, monkeypatch, caps
     assert "'sex_Female' is sex = Female" in said or "'sex_Male' is sex = Male" in said
     by_hand = changed_by_hand(lambda table: model.predict(encode(table)), frame)
     assert json.dumps(by_hand / N) in (tmp_path / "audit.json").read_text()
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+@pytest.mark.parametrize("held", ["ab", "bc", "ac", "c"])
+def test_declared_values_that_nobody_has_are_recognised(drop_first, held):
+    frame = pd.DataFrame(
+        {"grade": pd.Categorical(list("abcabcab"), categories=list("abc")), "x": np.arange(1.0, 9.0)}
+    )
+    encoded = pd.get_dummies(frame, drop_first=drop_first)
+    model = LogisticRegression().fit(encoded, [0, 1] * 4)
+    some = frame[frame["grade"].isin(list(held))].reset_index(drop=True)
+    found = lw.audit(model, some, sensitive_features=["grade"], favourable=1)
+    asked = np.stack(
+        [
+            model.predict(
+                pd.get_dummies(
+                    some.assign(grade=pd.Categorical([value] * len(some), categories=list("abc"))),
+                    drop_first=drop_first,
+                )[list(encoded)]
+            )
+            for value in "abc"
+        ]
+    )
+    assert found.changed.count == int((asked != asked[0]).any(axis=0).sum())

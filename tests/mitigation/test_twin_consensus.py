@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from likewise.core.errors import FormatError, InputError
 from likewise.counterfactuals import Edit, correspondence_study
@@ -471,3 +471,24 @@ def test_a_model_of_two_files_is_saved_and_loaded(tmp_path):
     fair.save(tmp_path / "model.ubj")
     for loaded in (TwinConsensus.load(tmp_path / "model.ubj"), load_model(tmp_path / "model.ubj")):
         assert loaded.predict_proba(frame).tobytes() == fair.predict_proba(frame).tobytes()
+
+
+def test_an_estimator_of_ones_own_that_keeps_no_columns_gets_the_table_it_was_fitted_on():
+    class Score(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict_proba(self, X):
+            chance = 1 / (1 + np.exp(-(X["age"] - 45) / 15 - 0.5 * (X["sex"] == "M")))
+            return np.stack([1 - chance, chance], axis=1)
+
+        def predict(self, X):
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    frame, y = people()
+    mended = TwinConsensus(Score().fit(frame, y), sensitive_features=["sex"]).fit(frame, y)
+    twins = [mended.predict_proba(frame.assign(sex=value)) for value in SEX]
+    assert np.array_equal(*twins)
+    own = [mended.model.predict_proba(frame.assign(sex=value)) for value in SEX]
+    np.testing.assert_allclose(twins[0], np.mean(own, axis=0))

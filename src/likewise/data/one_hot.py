@@ -175,12 +175,12 @@ class _Spellings:
         self.exact: dict[str, list[tuple[str, Any, str]]] = {}
         self.loose: dict[str, list[tuple[str, Any, str]]] = {}
         for column in map(str, frame.columns):
-            values = frame[column].dropna().unique()
+            values = _values(frame[column])
             # Every value but one needs a column.
             most = len(names) + 1 if frame[column].dtype.kind in "iuf" else _MOST_VALUES
             if len(values) > most:
                 continue
-            for value in map(python_scalar, values):
+            for value in values:
                 for text in _texts(value):
                     for separator in _SEPARATORS:
                         start = f"{column}{separator}"
@@ -206,6 +206,13 @@ class _Spellings:
                 column, value, before = found[0]
                 return column, value, start + before
         return None
+
+
+def _values(column: pd.Series[Any]) -> list[Any]:
+    """The values of a column, those included that are declared and nobody in the table has."""
+    declared = isinstance(column.dtype, pd.CategoricalDtype)
+    found = column.dtype.categories if declared else column.dropna().unique()  # type: ignore[union-attr]
+    return list(map(python_scalar, found))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -251,14 +258,20 @@ def _omitted(
     """Return the value of each column that was left out because the others say it; refuse values that are unknown."""
     omitted, whole, pairs, several = {}, [], [], []
     for name, known in places.items():
-        values = list(map(python_scalar, frame[name].dropna().unique()))
-        rest = [value for value in values if value not in known]
+        values = _values(frame[name])
         own = [text for text, owner in absent.items() if owner == name]
+        levels = [text[len(start) :] for text in own for start in list(styles[name])[:1]]
+        # A declared value that nobody has may be unknown to the model, unless it is the one that was dropped.
+        rest = [
+            value
+            for value in values
+            if value not in known
+            and ((frame[name] == value).any() or _is_first(value, known, levels, frame[name]))
+        ]
         if not rest:
             whole += [name] if len(values) > 1 else []
             pairs += [name] if len(known) + len(own) == 2 else []
             continue
-        levels = [text[len(start) :] for text in own for start in list(styles[name])[:1]]
         binary = len(known) + len(levels) == 1
         if len(rest) > 1 or not (binary or _is_first(rest[0], known, levels, frame[name])):
             shown = truncated([repr(value) for value in rest], most=5)

@@ -31,7 +31,9 @@ from likewise.counterfactuals.edited_rows import (
 from likewise.counterfactuals.edits import Edits
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
+from likewise.models.matching import frame_question
 from likewise.models.model import Model
+from likewise.models.model_files import LoadedModel
 
 # One answer from the answers about a person's twins: the mean, the mean of margins, the median, the worst.
 
@@ -303,7 +305,7 @@ class TwinConsensus(BaseEstimator):
         if frame is None:
             frame = as_named_frame(check_matrix(X, owner="TwinConsensus"), self._inner().feature_names)
         text = any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
-        self._raw = text and not hasattr(self.model, "predict")
+        self._raw = text and frame_question(LoadedModel(self.model, "import path")) is not None
         self.__dict__.pop("_adapter", None)
         self.maker_ = ready_maker(self.edits, frame, owner="TwinConsensus")
         if self.maker_ is not None:
@@ -409,7 +411,7 @@ class TwinConsensus(BaseEstimator):
             ("squared" if is_regression(self.model) else "cross_entropy") if loss is None else loss
         )
         frame = self.takes_frame
-        if frame is None and callable(self.model) and self.__dict__.get("_raw", False):
+        if frame is None and self.__dict__.get("_raw", False):
             frame = True
         labels = self.__dict__.get("labels_") if classes is None else classes
         usual = loss is None and classes is None
