@@ -86,7 +86,10 @@ if TYPE_CHECKING:
         TwinConsensus as TwinConsensus,
     )
     from likewise.models import as_model as as_model, load_model as load_model
-    from likewise.proxies import group_probabilities as group_probabilities
+    from likewise.proxies import (
+        disparity_bounds as disparity_bounds,
+        group_probabilities as group_probabilities,
+    )
     from likewise.report import write_html as write_html
     from likewise.text import (
         audit_scores as audit_scores,

@@ -16,6 +16,11 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from likewise.proxies.disparity import (
+        Disparity as Disparity,
+        GroupFigure as GroupFigure,
+        disparity_bounds as disparity_bounds,
+    )
     from likewise.proxies.probabilities import (
         GroupProbabilities as GroupProbabilities,
         group_probabilities as group_probabilities,

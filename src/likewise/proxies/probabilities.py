@@ -87,6 +87,8 @@ class GroupProbabilities:
         name, not in the table, empty, or left out since they contradict the columns before.
     informed : array of shape (n,) of truth values
         Who was found in at least one table.
+    area : array of shape (n, k), optional
+        Shares of the groups where everybody lives, if a place was used.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class GroupProbabilities:
     how: str
     matched: pd.DataFrame
     informed: np.ndarray[Any, np.dtype[np.bool_]]
+    area: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.table)
@@ -235,9 +238,11 @@ def group_probabilities(
     check_columns(frame, [column for column, _, _ in sources], owner=owner, name="X")
     prior = base if shares is None else _shares(shares, groups, owner)
     logs = np.tile(np.log(np.maximum(prior, 1e-300)), (len(frame), 1))
-    informed, tallies = np.zeros(len(frame), dtype=bool), {}
+    informed, tallies, area = np.zeros(len(frame), dtype=bool), {}, None
     for column, spell, likelihood in sources:
         told, kinds = _look_up(frame[column], spell, likelihood)
+        if spell is zip_spellings:
+            area = np.exp(log_softmax(np.log(np.maximum(prior, 1e-300)) + told, axis=1))
         tried = logs + told
         # Tables that together exclude every group contradict each other: the later one is left out.
         possible = np.isfinite(tried).any(axis=1)
@@ -247,7 +252,7 @@ def group_probabilities(
         tallies[column] = np.bincount(kinds, minlength=len(_TALLY))
     table = pd.DataFrame(np.exp(log_softmax(logs, axis=1)), index=frame.index, columns=list(groups))
     matched = pd.DataFrame.from_dict(tallies, orient="index", columns=_TALLY)
-    return GroupProbabilities(table, how, matched, informed)
+    return GroupProbabilities(table, how, matched, informed, area)
 
 
 def _given(frame: pd.DataFrame, owner: str) -> GroupProbabilities:
@@ -258,11 +263,7 @@ def _given(frame: pd.DataFrame, owner: str) -> GroupProbabilities:
             f"{owner}: without 'by' every column of 'X' must hold the probabilities of one group. "
             "Name the columns to estimate from: by='bisg:surname,zip'."
         ) from error
-    if (
-        values.shape[1] < 2
-        or not ((values >= 0) & (values <= 1)).all()
-        or abs(values.sum(1) - 1).max() > 1e-3
-    ):
+    if values.shape[1] < 2 or not (values >= 0).all() or abs(values.sum(1) - 1).max() > 1e-3:
         raise bad_parameter(
             owner,
             "X",

@@ -1,0 +1,149 @@
+"""Groups that are known by probability only: what estimates, bounds and the proxy test are worth where the truth is known.
+
+    python benchmarks/proxies.py disparity [RUNS]
+    python benchmarks/proxies.py voters FILE.csv
+
+`disparity` draws names and places of people of known race from the bundled tables, plants a disparity with and without the
+assumption of the corrected estimate, and counts how often the truth is held. `voters` takes a table with the columns
+last_name, zip, race and turnout, such as pseudo_vf of the R package birdie (5,000 people). The tables in
+results/proxies.md were written by these.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+import likewise as lw
+from likewise.datasets.names_race import RACES, names_race
+
+GROUPS = np.array(["white", "black", "hispanic", "other"], dtype=object)
+REGIONS = {"North Carolina": (27000, 29000), "New York": (10000, 15000), "Texas": (75000, 80000)}
+WORLDS = ("no gap", "group", "group and place", "names too", "worst case")
+
+
+class Region:
+    """People of a region: race and area as counted there, surname given race as in the nation."""
+
+    def __init__(self, name: str, bearers: np.ndarray, rng: np.random.Generator) -> None:
+        tables = names_race()
+        codes = tables.area_given_race.values.astype(int).to_numpy()
+        here = np.flatnonzero((codes >= REGIONS[name][0]) & (codes < REGIONS[name][1]))
+        self.joint = tables.area_given_race.chances[here] * tables.race
+        self.joint /= self.joint.sum()
+        self.given = bearers / bearers.sum(0)
+        _, p, area, _ = self.draw(300_000, rng)
+        self.truth = {world: self._gap(world, p, area) for world in WORLDS}
+
+    def draw(self, n: int, rng: np.random.Generator):
+        """Group, P(group | surname, area), shares of the groups in the area, and race."""
+        cell = rng.choice(self.joint.size, n, p=self.joint.ravel())
+        area, race = cell // len(RACES), cell % len(RACES)
+        surname = np.empty(n, dtype=int)
+        for r in range(len(RACES)):
+            mine = np.flatnonzero(race == r)
+            surname[mine] = rng.choice(len(self.given), len(mine), p=self.given[:, r])
+        p, shares = self.given[surname] * self.joint[area], self.joint[area]
+        return np.minimum(race, 3), _four(p), _four(shares), race
+
+    def _gap(self, world: str, p: np.ndarray, area: np.ndarray) -> float:
+        chances = outcome(world, p, area)
+        rates = (p * chances).sum(0) / p.sum(0)
+        return float(rates[1] - rates[0])
+
+
+def _four(p: np.ndarray) -> np.ndarray:
+    p = p / p.sum(1, keepdims=True)
+    return np.column_stack([p[:, :3], p[:, 3:].sum(1)])
+
+
+def outcome(world: str, p: np.ndarray, area: np.ndarray) -> np.ndarray:
+    """P(favourable | group, surname, area), (n, 4)."""
+    rates = np.full(4, 0.6) if world == "no gap" else np.array([0.6, 0.45, 0.5, 0.6])
+    chance = np.tile(rates, (len(p), 1))
+    if world == "group and place":
+        chance = 1 / (1 + np.exp(-(np.log(rates / (1 - rates)) - 1.5 * (area[:, [1]] - 0.15))))
+    if world == "names too":
+        # Black people with names that few white people have are treated worse still.
+        chance[:, 1] -= 0.25 * (p[:, 1] - 0.5)
+        chance[:, 0] += 0.2 * p[:, 1]
+    if world == "worst case":
+        # As far apart as probabilities and outcomes allow: every refusal falls on black people first, none on white.
+        q = np.where(p[:, 1] > 0.3, 0.4, 0.7)
+        black = np.maximum(0.0, p[:, 1] + q - 1) / np.maximum(p[:, 1], 1e-12)
+        white = np.minimum(q, p[:, 0]) / np.maximum(p[:, 0], 1e-12)
+        left = (q - black * p[:, 1] - white * p[:, 0]) / np.maximum(p[:, 2] + p[:, 3], 1e-12)
+        chance = np.column_stack([white, black, left, left])
+    return np.clip(chance, 0.0, 1.0)
+
+
+def disparity(runs: int = 400, n: int = 5000) -> None:
+    rng = np.random.default_rng(2026)
+    tables = names_race()
+    # How many bear each surname is not in the tables: Zipf's law, then so that all surnames have the races of the nation.
+    size = 1.0 / (1.0 + rng.permutation(len(tables.race_given_surname.values)))
+    bearers = size[:, None] * tables.race_given_surname.chances
+    for _ in range(20):
+        bearers *= tables.race / (bearers.sum(0) / bearers.sum())
+        bearers *= (size / np.maximum(bearers.sum(1), 1e-300))[:, None]
+    regions = [Region(name, bearers, rng) for name in REGIONS]
+    held: dict[str, dict[str, list[float]]] = {world: defaultdict(list) for world in WORLDS}
+    for run in range(runs):
+        region = regions[run % len(regions)]
+        group, p, area, _ = region.draw(n, rng)
+        given = replace(lw.group_probabilities(pd.DataFrame(p, columns=list(GROUPS))), area=area)
+        known = np.full(n, None, object)
+        sample = rng.choice(n, 500, replace=False)
+        known[sample] = GROUPS[group[sample]]
+        draws = rng.uniform(size=n)
+        for world in WORLDS:
+            truth, seen = region.truth[world], held[world]
+            decided = (draws < outcome(world, p, area)[np.arange(n), group]).astype(int)
+            found = lw.disparity_bounds(decided, given, reference="white", known=known)
+            gap = found.figure("black", "difference")
+            seen["true gap"].append(truth)
+            for name in ("weighted", "corrected", "known"):
+                one = getattr(gap, name)
+                seen[f"{name}: bias"].append(one.value - truth)
+                seen[f"{name}: interval holds"].append(one.low <= truth <= one.high)
+                seen[f"{name}: width"].append(one.high - one.low)
+            seen["bounds hold"].append(gap.low <= truth <= gap.high)
+            seen["bounds with sampling error hold"].append(gap.outer_low <= truth <= gap.outer_high)
+            seen["bounds: width"].append(gap.high - gap.low)
+            seen["bounds with sampling error: width"].append(gap.outer_high - gap.outer_low)
+            seen["failure of the assumption said"].append(
+                any("does not hold" in one for one in found.findings)
+            )
+            seen["misfit of the probabilities said"].append(
+                any("do not fit" in one for one in found.findings)
+            )
+    table = pd.DataFrame(
+        {world: {name: np.mean(values) for name, values in held[world].items()} for world in WORLDS}
+    )
+    print(f"{runs} runs of {n:,} people in {len(regions)} regions, gap black minus white, group of 500 known")
+    print(table.round(3).to_string())
+
+
+def voters(path: str) -> None:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=["nan"])
+    race = table["race"].replace({"hisp": "hispanic", "aian": "native", "other": "multiple"})
+    given = lw.group_probabilities(table, "bisg:last_name,zip")
+    print(given)
+    true = (table["turnout"] == "yes").groupby(race).mean()
+    print("true gap black − white:", round(float(true["black"] - true["white"]), 4))
+    rng = np.random.default_rng(0)
+    known = race.where(pd.Series(rng.uniform(size=len(race)) < 0.1), None)
+    for one, labels in ((given, None), (given, known), (given.calibrated(known), known)):
+        found = lw.disparity_bounds(table["turnout"], one, favourable="yes", known=labels)
+        shown = found.table.query("kind == 'difference' and group in ('black', 'hispanic')")
+        print(one.how, *found.findings, sep="\n  ")
+        print(shown.drop(columns=["measure", "four_fifths"]).round(3).to_string())
+
+
+if __name__ == "__main__":
+    word, rest = sys.argv[1], sys.argv[2:]
+    {"disparity": lambda: disparity(*map(int, rest)), "voters": lambda: voters(rest[0])}[word]()

@@ -1,0 +1,198 @@
+"""Rates of groups that are known by probability: weighted, under independence of the names, and from people whose group is known.
+
+Every estimate brings the influence of each person on it, so that differences, ratios and comparisons between estimates have
+standard errors that allow for everything they share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import ndtri
+
+from likewise.core.checks import FloatArray, IntArray
+from likewise.core.intervals import Interval, Measure
+
+
+@dataclass(frozen=True)
+class Events:
+    """Who is counted in a rate, and of whom it happened: a rate is P(happened | counted, group)."""
+
+    happened: FloatArray
+    counted: FloatArray
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates of the groups, (k,), and the influence of each person on them, (n, k); NaN if a group cannot be told."""
+
+    values: FloatArray
+    influence: FloatArray
+
+    def rate(self, group: int, confidence: float) -> Measure:
+        """The rate of a group with its interval."""
+        return _measure(float(self.values[group]), self.influence[:, group], confidence, 0.0, 1.0)
+
+    def difference(self, group: int, other: int, confidence: float) -> Measure:
+        """The rate of a group minus that of another."""
+        moved = self.influence[:, group] - self.influence[:, other]
+        return _measure(float(self.values[group] - self.values[other]), moved, confidence, -1.0, 1.0)
+
+    def ratio(self, group: int, other: int, confidence: float) -> Measure:
+        """The rate of a group over that of another; the interval is made on the log scale."""
+        rate, base = self.values[[group, other]]
+        if not (rate > 0 and base > 0):
+            return Measure("", np.nan, np.nan, np.nan)
+        moved = self.influence[:, group] / rate - self.influence[:, other] / base
+        logs = _measure(float(np.log(rate / base)), moved, confidence, -np.inf, np.inf)
+        value, low, high = np.exp([logs.value, logs.low, logs.high]).tolist()
+        return Measure("", value, low, high, logs.method)
+
+
+def standard_error(influence: FloatArray) -> float:
+    """Of an estimate, from the influence of each person."""
+    return float(np.sqrt((influence**2).sum()))
+
+
+def _measure(value: float, influence: FloatArray, confidence: float, low: float, high: float) -> Measure:
+    reach = -float(ndtri((1.0 - confidence) / 2)) * standard_error(influence)
+    ends = Interval(max(value - reach, low), min(value + reach, high), confidence, "normal")
+    return Measure.of("", min(max(value, low), high), ends)
+
+
+def weighted_rates(events: Events, p: FloatArray) -> Rates:
+    """Everybody counts in every group by their probability: right if the outcome is independent of the group given p."""
+    people = events.counted @ p
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = events.happened @ p / people
+        off = p * (events.happened[:, None] - rates * events.counted[:, None])
+        return Rates(rates, off / people)
+
+
+class IndependentNames:
+    """Rates that make the outcomes most likely if names tell nothing of the outcome beyond the group (and the place).
+
+    A multinomial logistic model of what happened given group and place, of which the group is known by probability: the
+    assumption of BIRDiE (McCartan et al. 2025), with the shares of the groups in the area as the place.
+    """
+
+    def __init__(self, events: Events, p: FloatArray, area: FloatArray | None) -> None:
+        states = np.where(events.counted > 0, np.where(events.happened > 0, 1, 0), 2)
+        self.states = 3 if (states == 2).any() else 2
+        self.eye = np.eye(self.states)[states]
+        self.p = p
+        # One share follows from the others; centred, so that the intercepts are those of the average place.
+        place = np.zeros((len(p), 0)) if area is None else area[:, 1:] - area[:, 1:].mean(0)
+        self.place = place[:, place.std(0) > 1e-6]
+        start = np.zeros((self.states - 1, p.shape[1] + self.place.shape[1]))
+        options: Any = {"maxiter": 500}
+        self.fitted = minimize(self._loss, start.ravel(), jac=True, method="L-BFGS-B", options=options).x
+
+    def _chances(self, packed: FloatArray) -> FloatArray:
+        """P(state | group, place), (n, k, states)."""
+        k = self.p.shape[1]
+        weights = packed.reshape(self.states - 1, -1)
+        odds = np.ones((len(self.p), k, self.states))
+        for state, row in enumerate(weights, start=1):
+            # Beyond this the chances do not change any more.
+            odds[:, :, state] = np.exp(np.clip(row[:k] + (self.place @ row[k:])[:, None], -200.0, 200.0))
+        return np.asarray(odds / odds.sum(axis=2, keepdims=True))
+
+    def _owned(self, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """P(group | names, place, state), (n, k), and the chance of the state, (n,)."""
+        joint = self.p * np.matmul(chances, self.eye[:, :, None])[:, :, 0]
+        seen = np.maximum(joint.sum(1), 1e-300)
+        return joint / seen[:, None], seen
+
+    def posterior(self) -> FloatArray:
+        """P(group | names, place, what happened) under the assumption, (n, k)."""
+        return self._owned(self._chances(self.fitted))[0]
+
+    def _slopes(self, chances: FloatArray, owned: FloatArray) -> FloatArray:
+        """Gradient of each person's loss, (n, parameters)."""
+        parts = []
+        for state in range(1, self.states):
+            off = owned * (chances[:, :, state] - self.eye[:, [state]])
+            parts += [off, off.sum(1)[:, None] * self.place]
+        return np.concatenate(parts, axis=1)
+
+    def _loss(self, packed: FloatArray) -> tuple[float, FloatArray]:
+        chances = self._chances(packed)
+        owned, seen = self._owned(chances)
+        value, pull = self._penalty(packed)
+        slope = self._slopes(chances, owned).sum(0) + pull
+        return (value - float(np.log(seen).sum())) / len(self.p), slope / len(self.p)
+
+    def _penalty(self, packed: FloatArray) -> tuple[float, FloatArray]:
+        # Half a pseudo-person pulls each group towards the others: a group of few people keeps finite rates.
+        k = self.p.shape[1]
+        weights = packed.reshape(self.states - 1, -1)
+        off = np.zeros_like(weights)
+        off[:, :k] = weights[:, :k] - weights[:, :k].mean(1, keepdims=True)
+        return 0.125 * float((off**2).sum()), 0.25 * off.ravel()
+
+    def _values(self, packed: FloatArray) -> FloatArray:
+        other, happened = (self.p * self._chances(packed)[:, :, state] for state in (0, 1))
+        return np.asarray(happened.sum(0) / (happened + other).sum(0))
+
+    def rates(self) -> Rates:
+        """The rates, with the sandwich covariance of the fitted model (White 1982)."""
+        n, packed = len(self.p), self.fitted
+        steps = 1e-4 * np.eye(len(packed))
+        bend = np.stack([(self._loss(packed + h)[1] - self._loss(packed - h)[1]) / 2e-4 for h in steps])
+        slope = np.stack([(self._values(packed + h) - self._values(packed - h)) / 2e-4 for h in steps])
+        chances = self._chances(packed)
+        off = self._slopes(chances, self._owned(chances)[0])
+        moved = -off @ np.linalg.pinv((bend + bend.T) / 2) / n
+        values = self._values(packed)
+        counted = self.p * (chances[:, :, 0] + chances[:, :, 1])
+        direct = (self.p * chances[:, :, 1] - values * counted) / counted.sum(0)
+        return Rates(values, direct + moved @ slope)
+
+
+def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray, *, least: int = 10) -> Rates:
+    """Rates from people whose group is known, who are a random sample; everybody else only makes them more precise.
+
+    Prediction-powered means (Angelopoulos et al. 2023), with the weight that gives the least variance: `p` may be any
+    guess of the group, right or wrong. NaN for a group with fewer than `least` known people who are counted.
+    """
+    n, k = p.shape
+    rest = np.setdiff1d(np.arange(n), rows)
+    eye = np.eye(k)[codes]
+    happened, counted = events.happened, events.counted
+    values, influence = np.full(k, np.nan), np.full((n, k), np.nan)
+    for a in range(k):
+        own = eye[:, a]
+        if own @ counted[rows] < least:
+            continue
+        rate = float(own @ happened[rows] / (own @ counted[rows]))
+        for _ in range(2):
+            off = happened - rate * counted
+            told, guessed = own * off[rows], p[rows, a] * off[rows]
+            spread = float(np.var(guessed))
+            power = 0.0
+            if len(rest) and spread > 0:
+                power = float(np.cov(told, guessed, bias=True)[0, 1]) / spread / (1.0 + len(rows) / len(rest))
+            means = []
+            for what in (happened, counted):
+                mean = float(np.mean((own - power * p[rows, a]) * what[rows]))
+                means.append(mean + (power * float(np.mean(p[rest, a] * what[rest])) if len(rest) else 0.0))
+            if means[1] <= 0:
+                break
+            rate = min(max(means[0] / means[1], 0.0), 1.0)
+        values[a] = rate
+        size = means[1] if means[1] > 0 else float(np.mean(own * counted[rows]))
+        mine = np.zeros(n)
+        off = happened - rate * counted
+        mine[rows] = _centred((own - power * p[rows, a]) * off[rows]) / len(rows)
+        if len(rest):
+            mine[rest] = _centred(power * p[rest, a] * off[rest]) / len(rest)
+        influence[:, a] = mine / size
+    return Rates(values, influence)
+
+
+def _centred(values: FloatArray) -> FloatArray:
+    return np.asarray(values - values.mean())
