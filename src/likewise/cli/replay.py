@@ -144,7 +144,8 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
         asked = [None if name == "rules" and path == "learned" else path for path in options.get(name, ())]
         if name in options and files != asked:
             raise InputError(f"The evidence names different files for its {name}, so it is damaged.")
-    idle = [name for name, place in moved.items() if place is not None and name not in inputs]
+    hashed = {name for name, known in inputs.items() if known["sha256"] is not None}
+    idle = [name for name, place in moved.items() if place is not None and name not in {"model", *hashed}]
     if idle:
         raise InputError(f"The audit read no file of its {idle[0]}. Leave out --{idle[0]}.")
     for name, known in inputs.items():
