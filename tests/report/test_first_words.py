@@ -14,7 +14,7 @@ import pytest
 
 import likewise as lw
 from likewise.report import audit_document, comparison_document, print_audit, render_html, write_json
-from likewise.report.first_words import first_words, reach_words
+from likewise.report.first_words import disadvantage, first_words, reach_words
 from likewise.report.provenance import Provenance, SourceFile, hash_of
 
 LABELS = {0: "refused", 1: "granted"}
@@ -230,4 +230,6 @@ def test_the_terminal_says_the_scope_first_and_ends_in_the_verdict(result, capsy
     lines = capsys.readouterr().out.rstrip().split("\n")
     assert len(lines) <= 20
     assert lines[0].startswith("All 120 people of the table. Favourable decision: granted")
-    assert " ".join(" ".join(lines).split()).endswith(f"{result.headline.title}: {result.headline.sentence}")
+    said = f"{result.headline.title}: {disadvantage(result)} {result.headline.sentence}"
+    assert " ".join(" ".join(lines).split()).endswith(said)
+    assert "to the disadvantage of people recorded as F (sex)" in said

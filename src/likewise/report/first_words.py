@@ -5,7 +5,7 @@ Every number comes from the counts of the result; the terminal, the notebook, th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
     sentences = first_words(result, labels)
     return {
         "badge": {"kind": found.badge, "title": found.title},
+        "disadvantage": disadvantage(result),
         "sentence": found.sentence,
         "sure": found.sure,
         "limit": None if found.limit is None else plain_fields(found.limit),
@@ -115,6 +116,48 @@ def _effects(result: AuditResult) -> list[dict[str, Any]] | None:
         return None
     alone = {one.attribute for one in result.sensitive.exchanges if one.single}
     return [row | {"single": row["attribute"] in alone} for row in _records(table.head(MAX_EFFECTS)) or ()]
+
+
+def disadvantage(result: AuditResult) -> Message | None:
+    """Name the recorded value of each attribute that is at a disadvantage."""
+    effects = (_effects(result) if result.answered else None) or ()
+    listed = by_attribute(row for row in effects if row["single"] and row.get("lose") is not None)
+    found, whole = [], True
+    for attribute, rows in listed:
+        value = disadvantaged(rows)
+        if value is not None:
+            own, other = ([row for row in rows if row[side] == value] for side in ("recorded", "instead"))
+            against = sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
+            whole &= not against
+            words = value_words(value)
+            alone = len(listed) == 1
+            found.append(
+                words if alone else Message("first.disadvantage_of", value=words, attribute=attribute)
+            )
+    key = "first.disadvantage" if whole else "first.disadvantage_mostly"
+    return Message(key, listed=found) if found else None
+
+
+def by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """Return rows by their attribute, in the order of the first of each."""
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row["attribute"], []).append(row)
+    return list(found.items())
+
+
+def disadvantaged(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """The recorded value of one attribute that most decisions are against, if there is one."""
+    balance: dict[Any, int] = {}
+    for row in rows:
+        if str(row["instead"]).startswith("any "):
+            return None
+        # Who would lose by another entry has the better one.
+        net = row["lose"] - row["gain"]
+        balance[row["recorded"]] = balance.get(row["recorded"], 0) - net
+        balance[row["instead"]] = balance.get(row["instead"], 0) + net
+    value = max(balance, key=lambda one: balance[one], default=None)
+    return value if value is not None and balance[value] > 0 else None
 
 
 def _outcomes(result: AuditResult) -> list[dict[str, Any]] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from likewise.core.errors import bad_parameter
@@ -10,11 +10,12 @@ from likewise.core.messages import Texts, check_language
 from likewise.core.text import join_words, option, value_words
 from likewise.report.comparison import compared_measures, without_groups
 from likewise.report.document import KINDS
+from likewise.report.first_words import by_attribute, disadvantaged
 from likewise.report.page import Answer, Tone, asset, render_page, section
 from likewise.report.person import render_person
 from likewise.report.recourse import render_recourse
 from likewise.report.score_report import render_scores
-from likewise.report.templates import by_attribute, cell_words, templates
+from likewise.report.templates import cell_words, templates
 from likewise.report.unfair_map_values import MAX_COLUMNS
 from likewise.report.verification import render_verification
 
@@ -162,7 +163,7 @@ class _AuditParts:
             one for one in (*found, *self.document["computed"]["reasons"]) if one != summary["sentence"]
         ]
         # To whose disadvantage comes first: beside the counts alone, those who "would lose" look like the harmed.
-        first = [*self._disadvantage(), self.said(summary["sentence"])]
+        first = [self.said(one) for one in (summary["disadvantage"], summary["sentence"]) if one]
         return Answer(
             self.said(summary["badge"]["title"]),
             self.tone,
@@ -190,23 +191,6 @@ class _AuditParts:
             "listed": self._people(),
         }
 
-    def _disadvantage(self) -> list[str]:
-        """Name the recorded value of each attribute that is at a disadvantage, and the cases for and against it."""
-        found, mostly, listed = [], "", [] if self.numbers else by_attribute(self._directed())
-        for attribute, rows in listed:
-            value = _disadvantaged(rows)
-            if value is None:
-                continue
-            own, other = ([row for row in rows if row[side] == value] for side in ("recorded", "instead"))
-            to = sum(row["gain"] for row in own) + sum(row["lose"] for row in other)
-            against = sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
-            mostly = "_mostly" if against else mostly
-            said = {"attribute": attribute, "value": value_words(value), "to": to, "against": against}
-            found.append(
-                self.texts("page.effects.value", **said) if against or len(listed) > 1 else value_words(value)
-            )
-        return [self.texts(f"page.effects.disadvantage{mostly}", listed=found)] if found else []
-
     def _directed(self) -> list[dict[str, Any]]:
         """The effects of one attribute at a time, with losses and gains; of predicted numbers lower and higher ones."""
         rows = [row for row in self.summary["effects"] or () if row["single"] and self.answered]
@@ -221,7 +205,7 @@ class _AuditParts:
         moved = [row for row in rows if row["lose"] + row["gain"]]
         everything, first = self.summary["effects"], []
         for _, listed in by_attribute((moved or rows)[:_DRAWN]):
-            value = None if self.numbers else _disadvantaged(listed)
+            value = None if self.numbers else disadvantaged(listed)
             # Those at a disadvantage first, as in the sentence.
             listed.sort(key=lambda row: 0 if self.numbers else row["lose"] - row["gain"])
             first += [
@@ -340,6 +324,7 @@ class _AuditParts:
         lede += " " + self.said(self.summary["scope"]["counted_words"])
         return {
             "title": texts(f"page.people.title{side}"),
+            "head": texts(f"counted.head_{self.summary['scope']['counted']}"),
             "outcome": texts("page.card.prediction" if self.numbers else "page.people.decision"),
             "rows": [
                 row
@@ -439,20 +424,6 @@ class _AuditParts:
                 macros.terms(self.id, level, words),
             )
         ]
-
-
-def _disadvantaged(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """The recorded value of one attribute that most decisions are against, if there is one."""
-    balance: dict[Any, int] = {}
-    for row in rows:
-        if str(row["instead"]).startswith("any "):
-            return None
-        # Who would lose by another entry has the better one.
-        net = row["lose"] - row["gain"]
-        balance[row["recorded"]] = balance.get(row["recorded"], 0) - net
-        balance[row["instead"]] = balance.get(row["instead"], 0) + net
-    value = max(balance, key=lambda one: balance[one], default=None)
-    return value if value is not None and balance[value] > 0 else None
 
 
 def _audit_page(

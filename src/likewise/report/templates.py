@@ -12,6 +12,7 @@ import numpy as np
 from likewise.auditing.inference.verdict import Bracket
 from likewise.core.errors import require
 from likewise.core.messages import Texts
+from likewise.report.first_words import by_attribute
 from likewise.report.page import asset
 
 
@@ -51,14 +52,6 @@ def _share(value: float | None, most: float) -> str:
     if value is None or most <= 0 or value <= 0:
         return "0%"
     return f"{max(100 * min(value / most, 1.0), 0.4):.2f}%"
-
-
-def by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
-    """Return rows by their attribute, in the order of the first of each."""
-    found: dict[str, list[Any]] = {}
-    for row in rows:
-        found.setdefault(row["attribute"], []).append(row)
-    return list(found.items())
 
 
 def _widest(rows: Iterable[Mapping[str, Any]]) -> int:

@@ -25,7 +25,13 @@ from likewise.core.text import interval_ends, printable, short_number, value_wor
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import number_rows, numbers_document
-from likewise.report.first_words import example_person, example_words, favourable_words, reach_words
+from likewise.report.first_words import (
+    disadvantage,
+    example_person,
+    example_words,
+    favourable_words,
+    reach_words,
+)
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.study import TwinStudy
@@ -106,10 +112,11 @@ def print_audit(
     is 0.6% to 80.6% (95% confidence interval). Without labels it was not checked
     whether model and table belong together.
     <BLANKLINE>
-    Depends on sex: Of 2 people with sex recorded as F, 1 would gain and 0 would
-    lose the favourable decision if recorded as M; of 2 recorded as M, 0 would gain
-    and 0 would lose it if recorded as F. In all, 1 of 4 people (25.0%) would get
-    another decision if only the entry for sex were different.
+    Depends on sex: The dependence is to the disadvantage of people recorded as F.
+    Of 2 people with sex recorded as F, 1 would gain and 0 would lose the favourable
+    decision if recorded as M; of 2 recorded as M, 0 would gain and 0 would lose it
+    if recorded as F. In all, 1 of 4 people (25.0%) would get another decision if
+    only the entry for sex were different.
     """
     out = console or open_console()
     if full:
@@ -153,7 +160,8 @@ def audit_lines(
         parts = textwrap.wrap(text, width, break_on_hyphens=False)
         return parts if len(parts) <= most else [*parts[: most - 1], parts[most - 1][: width - 2] + " …"]
 
-    verdict = wrapped(Message("first.titled", title=found.title, sentence=found.sentence), most=6)
+    first, *more = filter(None, (disadvantage(result), found.sentence))
+    verdict = wrapped(Message("first.titled", title=found.title, sentence=first), *more, most=8)
     if found.limit is not None:
         verdict += wrapped(found.limit.sentence, most=2)
     notes = _notes(result)
@@ -259,7 +267,8 @@ def audit_html(result: AuditResult) -> str:
     said = [result.scope.words() + " " + favourable_words(result, {})]
     said += _notes(result)
     parts = [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in said]
-    parts.append(f'<p style="margin:.3em 0 .6em">{badge} {escape(found.sentence)}</p>')
+    told = " ".join(filter(None, (disadvantage(result), found.sentence)))
+    parts.append(f'<p style="margin:.3em 0 .6em">{badge} {escape(told)}</p>')
     if table is not None and result.answered and result.favourable is not None and len(table):
         parts.append(_html_bars(table.head(_EFFECTS)))
     more = [] if found.limit is None else [found.limit.sentence]
