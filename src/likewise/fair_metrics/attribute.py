@@ -30,6 +30,8 @@ from likewise.fair_metrics.learner import Features, SubspaceLearner, who_swallow
 
 
 KINDS = ("categorical", "continuous", "count")
+# Said of all columns of `sensitive_features` together: how likely everybody is of each group.
+PROBABILITIES = "probabilities"
 _FEW = 10
 _MANY = 100
 
@@ -187,6 +189,37 @@ def make_target(owner: str, attribute: Attribute, kind: str) -> Target:
             f"{owner}: {shown} is not a count: counts are whole numbers >= 0. Pass kind='continuous'."
         )
     return Target("poisson", numbers[:, None], known)
+
+
+def _likely_groups(
+    owner: str, features: Features, attributes: Any, y: Any, sensitive_features: Any
+) -> tuple[list[Attribute], list[Target]]:
+    """One attribute whose values are known by probability: what its regression predicts are the probabilities."""
+    given = y if sensitive_features is None else sensitive_features
+    if attributes is not None or given is None:
+        raise InputError(
+            f"{owner}: with kind='probabilities' pass one column per group as sensitive_features= and leave out "
+            "'attributes'."
+        )
+    table = attribute_columns(getattr(given, "table", given), owner=owner)
+    check_same_length(owner, X=features.phi, sensitive_features=table)
+    try:
+        chances = table.to_numpy(dtype=float)
+    except (TypeError, ValueError):
+        chances = np.full(table.shape, np.nan)
+    known = ~np.isnan(chances).any(axis=1)
+    seen = chances[known]
+    if seen.shape[1] < 2 or not len(seen) or (seen < 0).any() or abs(seen.sum(1) - 1.0).max() > 1e-3:
+        raise bad_parameter(
+            owner,
+            "sensitive_features",
+            allowed="two or more columns of probabilities whose rows sum to 1",
+            got=f"{table.shape[1]} columns",
+        )
+    name = ", ".join(map(str, table.columns))
+    two = seen.shape[1] == 2
+    target = Target("logistic" if two else "softmax", seen[:, 1:] if two else seen, known, seen)
+    return [Attribute(name, pd.Series(seen.argmax(1)), [])], [target]
 
 
 def _classes(owner: str, shown: str, values: pd.Series[Any], known: Any) -> Target:
@@ -371,8 +404,9 @@ class AttributeSubspace(SubspaceLearner):
         Columns of X: names ("sex" means all columns of its group) or indices. Without it the attributes are
         the columns of `sensitive_features` (or of y) given to `fit`.
     kind : str, list or dict, default="auto"
-        "categorical", "continuous" or "count": one for all, one per attribute, or by name. "auto" takes
-        text, booleans, anything with two values and whole numbers with up to 10 values as classes; whole
+        "categorical", "continuous" or "count": one for all, one per attribute, or by name. "probabilities":
+        the columns of `sensitive_features` are how likely everybody is of each group of one attribute, as
+        from `likewise.group_probabilities`. "auto" takes text, booleans, anything with two values and whole numbers with up to 10 values as classes; whole
         numbers from 0 to at most 100 as counts; other numbers as continuous.
     regularization : float, default=0.1
         The paper's γ: the penalty is added to the *mean* loss, so it does not depend on the number of rows.
@@ -450,12 +484,16 @@ class AttributeSubspace(SubspaceLearner):
         owner = type(self).__name__
         penalty = self._check()
         features = self._read(X, may_miss=as_list(self.attributes), rows=2)
-        attributes = collect(owner, features, self.attributes, y, sensitive_features)
-        kinds = resolve_kinds(owner, self.kind, attributes)
+        if isinstance(self.kind, str) and self.kind == PROBABILITIES:
+            attributes, targets = _likely_groups(owner, features, self.attributes, y, sensitive_features)
+            kinds = [PROBABILITIES]
+        else:
+            attributes = collect(owner, features, self.attributes, y, sensitive_features)
+            kinds = resolve_kinds(owner, self.kind, attributes)
+            targets = [make_target(owner, a, kind) for a, kind in zip(attributes, kinds, strict=True)]
         rows = [np.zeros((0, features.phi.shape[1]))]
         directions: dict[Any, FloatArray] = {}
-        for attribute, kind in zip(attributes, kinds, strict=True):
-            target = make_target(owner, attribute, kind)
+        for attribute, target in zip(attributes, targets, strict=True):
             learned = self._directions(features.phi, attribute, target, penalty)
             directions[attribute.name] = learned
             rows += [learned, *(features.where.unit(i)[None, :] for i in attribute.own)]
@@ -487,6 +525,8 @@ class AttributeSubspace(SubspaceLearner):
         rest[:, attribute.own] = 0.0
         if self.class_weight is None or target.codes is None:
             shares = None
+        elif target.codes.ndim == 2:
+            shares = target.codes @ (1.0 / np.maximum(target.codes.mean(0), 1e-12))
         else:
             shares = compute_sample_weight("balanced", target.codes)
         found: list[FloatArray] = []
