@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # what `signal` wraps, which takes as long to load as Python to start
 import os
-import signal
 import sys
 
 

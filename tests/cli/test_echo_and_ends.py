@@ -132,6 +132,30 @@ def test_after_ctrl_c_no_code_is_a_verdict(monkeypatch, capsys):
     assert capsys.readouterr().err == "Stopped.\n"
 
 
+def test_ctrl_c_waits_until_a_library_is_loaded(monkeypatch, capsys, tmp_path):
+    """Numpy's C code printed a traceback, and the verb said that something unforeseen had happened."""
+    import importlib
+    import time
+
+    import click
+
+    from likewise.cli import app
+
+    (tmp_path / "halved.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    @click.command()
+    def loads() -> None:
+        assert importlib.import_module("halved").whole
+        time.sleep(30)
+
+    monkeypatch.setattr(app.LazyGroup, "get_command", lambda *_: loads)
+    before = signal.getsignal(signal.SIGINT)
+    assert run("audit") == 130
+    assert signal.getsignal(signal.SIGINT) is before
+    assert capsys.readouterr().err.strip() == "Stopped."
+
+
 @pytest.mark.parametrize("module", ["likewise.core", "likewise.cli.app"])
 def test_ctrl_c_while_libraries_load_leaves_no_traceback(module, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(

@@ -161,6 +161,13 @@ def test_changed_or_missing_files_are_named_before_anything_runs(run, evidence, 
             ),
             "names a metric outside the current folder",
         ),
+        (
+            lambda d: (
+                d["run"]["inputs"].update({"file of rules /dev/zero": {"path": "/dev/zero", "sha256": "0"}}),
+                d["run"]["options"].update(rules=["/dev/zero"]),
+            ),
+            "names a file of rules /dev/zero outside the current folder",
+        ),
         (lambda d: d["run"]["options"].update(metric=["/etc/passwd"]), "different files for its metric"),
         (lambda d: d.update(run=None), "does not say how the audit was run"),
         (lambda d: d["run"].update(verb="train"), "must be one of 'audit'"),

@@ -315,6 +315,8 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
     except ClosedOutputError:
         raise
     except Exception as error:
+        if was_interrupted():  # what it broke is no error of its own
+            return EXIT_INTERRUPTED
         if os.environ.get(TRACEBACK):
             raise
         launch = launched()

@@ -6,6 +6,7 @@ import signal
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -156,8 +157,29 @@ def noted_interrupts() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: Any) -> None:
+    first = not _interrupted.is_set()
     _interrupted.set()
+    # An import that is cut short leaves half a library, and C code that imports another prints a traceback of its own.
+    if first and _loads_library(frame):
+        threading.Thread(target=_once_loaded, args=(number,), daemon=True).start()
+        return
     raise KeyboardInterrupt
+
+
+def _loads_library(frame: Any) -> bool:
+    """Whether a verb is in the middle of an import."""
+    while frame is not None and frame.f_globals.get("__name__") != "likewise.cli.app":
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _once_loaded(number: int) -> None:
+    """Deliver a signal again when the main thread imports nothing."""
+    while _loads_library(sys._current_frames().get(threading.main_thread().ident or 0)):
+        time.sleep(0.02)
+    signal.raise_signal(number)
 
 
 def was_interrupted(*, forget: bool = False) -> bool:
