@@ -32,8 +32,6 @@ from likewise.training.estimators.automatic import (
     auto_schedule,
     balanced_loss,
     held_out_gap,
-    hold_out,
-    other_folds,
 )
 from likewise.training.networks import behind_projection, folded, scores_of
 from likewise.training.results import warn_about
@@ -159,10 +157,10 @@ def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
     pairs = model.metric_.pairwise(x[:150], x[150:])
     assert model.eps_ == pytest.approx(1e-4 * pairs.mean(), rel=0.1)
     seen = model.beside_baseline_
-    assert seen.n == 300  # each fifth was held out in turn
+    assert seen.n == 60  # a fifth
     assert seen.twin_flips == 0.0 < seen.baseline_twin_flips
     assert 0.0 < seen.gap < seen.baseline_gap
-    assert 0.0 < seen.lost_error < 0.05
+    assert 0.0 < seen.lost_error < 0.1
     assert seen.robust_loss < seen.baseline_robust_loss
     assert seen.balanced_accuracy > seen.chance == 0.5
 
@@ -221,9 +219,6 @@ def test_every_way_not_to_help_is_said():
     assert codes(balanced_accuracy=0.66) == ["less_accurate"]
     assert codes(lost_error=0.02) == ["cost_uncertain"]
     assert codes(lost_error=0.01) == []
-    # All 500 were held out in turn, so that 125 would be put aside; or a fifth of 2,500 was, beside 625.
-    assert codes(lost_error=0.013, n_people=500) == ["few_people"]
-    assert codes(lost_error=0.013, n_people=2500) == []
     assert codes(twin_flips=0.15) == ["flips_not_down"]
     assert codes(gap=0.3, baseline_gap=0.5) == ["gap_not_halved"]
     assert codes(gap=0.2, baseline_gap=0.5) == codes(gap=0.045, baseline_gap=0.05) == []
@@ -278,19 +273,6 @@ def test_the_error_of_a_loss_is_that_of_repeated_draws():
         errors.append(error)
     assert np.mean(lost) == pytest.approx(0.05, abs=0.005)
     assert np.mean(errors) == pytest.approx(np.std(lost), rel=0.1)
-
-
-def test_every_person_is_held_out_once():
-    batch = Batch(torch.arange(103.0)[:, None], torch.tensor([0] * 80 + [1] * 23))
-    rng = np.random.default_rng(0)
-    first = hold_out(batch, 0.2, rng, alike=True)
-    folds = (first, *other_folds(batch, first, rng, alike=True))
-    assert len(folds) == 5
-    assert sorted(torch.cat([fold.people.x[:, 0] for fold in folds]).tolist()) == list(range(103))
-    for fold in folds:
-        assert not set(fold.rows.tolist()) & set(fold.people.x[:, 0].int().tolist())
-        assert len(fold.rows) + len(fold.people) == 103
-        assert 4 <= int(fold.people.y.sum()) <= 5
 
 
 def test_the_gap_of_people_held_out_is_the_transport_problem_solved():

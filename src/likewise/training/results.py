@@ -99,8 +99,8 @@ class Finding:
     ----------
     code : str
         Of a training: "eps_never_binds", "search_failed", "search_found_nothing" or "loss_flat". Of an estimator also
-        "near_chance", "less_accurate", "cost_uncertain", "few_people", "flips_not_down", "not_more_robust",
-        "gap_not_halved" and "subspace_swallows".
+        "near_chance", "less_accurate", "cost_uncertain", "flips_not_down", "not_more_robust", "gap_not_halved" and
+        "subspace_swallows".
     message : str
         What was seen and what to do.
     share : float

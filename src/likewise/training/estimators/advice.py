@@ -107,36 +107,21 @@ def _about_accuracy(seen: BesideBaseline, owner: str, advice: str) -> Finding | 
             f"{advice}.",
             lost,
         )
-    most, by_chance = lost + DOUBT * seen.lost_error, DOUBT * seen.chance_error
+    most = lost + DOUBT * seen.lost_error
     if most > MAX_LOSS:
         return Finding(
             "cost_uncertain",
             f"{owner}: {seen.n} people held out are too few to tell whether fairness costs more than {MAX_LOSS:.2f} of "
             f"balanced accuracy here: {shown}, a difference of {-lost:+.3f} ± {DOUBT * seen.lost_error:.3f}. Collect "
-            "more people (of the rarer class above all), or compare over several seeds before you rely on it.",
+            "more people (of the rarer class above all), or compare over several splits before you rely on it (`likewise "
+            "improve` cross-validates).",
             most,
-            summary=_too_few(owner),
-        )
-    if by_chance > MAX_LOSS:
-        return Finding(
-            "few_people",
-            f"{owner}: {seen.n_people} people are too few to judge by one split: on {seen.n_put_aside} people put aside, the "
-            f"usual fifth, balanced accuracy differs from a plain network's by {-lost:+.3f} ± {by_chance:.3f} by chance "
-            f"alone, and fairness should cost no more than {MAX_LOSS:.2f}. Compare over several splits (`likewise improve` "
-            "cross-validates), or collect more people (of the rarer class above all).",
-            by_chance,
-            summary=_too_few(owner),
+            # Without figures: the same for every fit of a search, so Python shows it once.
+            summary=f"{owner}: the people are too few to tell whether fairness costs more than {MAX_LOSS:.2f} of balanced "
+            "accuracy; `findings_` has the figures. Collect more (of the rarer class above all), or compare over several "
+            "splits (`likewise improve` cross-validates)",
         )
     return None
-
-
-def _too_few(owner: str) -> str:
-    """The warning without figures: the same for every fit of a search, so Python shows it once."""
-    return (
-        f"{owner}: the people are too few to tell whether fairness costs more than {MAX_LOSS:.2f} of balanced accuracy; "
-        "`findings_` has the figures. Collect more (of the rarer class above all), or compare over several splits "
-        "(`likewise improve` cross-validates)."
-    )
 
 
 def _about_flips(seen: BesideBaseline, owner: str) -> Finding | None:

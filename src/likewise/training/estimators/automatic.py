@@ -12,8 +12,9 @@ import torch
 from scipy.special import log_softmax
 from torch import nn
 
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.search.gradient.search import GradientSearch
-from likewise.core.checks import FloatArray, IntArray, to_numpy
+from likewise.core.checks import FloatArray, to_numpy
 from likewise.data.domain import DataRangeDomain, Domain
 from likewise.evaluation.classification import balanced_accuracy
 from likewise.fair_metrics import FairMetric
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from likewise.training.estimators.robust_classifier import RobustClassifier
 
 Auto: TypeAlias = Literal["auto"]
-
-# Values of ε one after the other, and how many steps were made with each.
-Plan: TypeAlias = tuple[tuple[float, int], ...]
 
 # Fewer people than this are all needed to learn from.
 _TOO_FEW_TO_HOLD_OUT = 100
@@ -51,15 +49,12 @@ VALIDATE_EVERY = 25
 MAX_LOSS = 0.03
 # Standard errors: nine times out of ten the truth is not beyond.
 DOUBT = 1.28
-# People put aside for a check, as a share of those trained on: a fifth of a table beside the other four.
-_PUT_ASIDE = 0.25
 # Combinations of sensitive values that people are given in turn, the commonest first.
 _MOST_TWINS = 16
 # The ε that `likewise.audit` has by default.
 AUDITED_EPS = 0.1
 # The gap is wanted to a tenth of itself; more would only cost time.
 _MOST_PEOPLE, _MOST_KINDS = 250, 4
-_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -120,31 +115,13 @@ class HeldOut:
 
 def hold_out(batch: Batch, share: float, rng: np.random.Generator, *, alike: bool) -> HeldOut:
     """Hold out a share of the rows, class by class; with `alike`, every class counts the same among them."""
-    return _apart(batch, stratified_split(batch.y.numpy(), share, rng)[1], alike)
-
-
-def other_folds(
-    batch: Batch, first: HeldOut, rng: np.random.Generator, *, alike: bool
-) -> tuple[HeldOut, ...]:
-    """Hold out those trained on so far, in parts of about the same size, class by class."""
-    codes, rest = batch.y.numpy(), first.rows.numpy()
-    count = max(2, round(len(rest) / max(len(first.people), 1)))
-    fold = np.zeros(len(rest), dtype=np.intp)
-    for code in np.unique(codes[rest]):
-        own = rng.permutation(np.flatnonzero(codes[rest] == code))
-        fold[own] = np.arange(len(own)) % count
-    return tuple(_apart(batch, rest[fold == number], alike) for number in range(count))
-
-
-def _apart(batch: Batch, held: IntArray, alike: bool) -> HeldOut:
-    out = np.zeros(len(batch), dtype=bool)
-    out[held] = True
-    people = batch.take(torch.as_tensor(np.flatnonzero(out)))
+    kept, held = stratified_split(batch.y.numpy(), share, rng)
+    people = batch.take(torch.as_tensor(held))
     if alike:
         given = None if people.weight is None else people.weight.numpy().astype(float)
         weight = torch.as_tensor(classes_alike(people.y.numpy(), given)).to(people.x)
         people = replace(people, weight=weight)
-    return HeldOut(torch.as_tensor(np.flatnonzero(~out)), people)
+    return HeldOut(torch.as_tensor(kept), people)
 
 
 # How ε is chosen.
@@ -164,13 +141,6 @@ class Decisions:
         x = np.asarray(to_numpy(people.x), dtype=float)
         own, other = (scores_of(one, x).argmax(axis=1) for one in (net, plain))
         return cls(to_numpy(people.y), own, other)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Decisions]) -> Decisions:
-        """The decisions about several groups of people as those about one."""
-        return cls(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "own", "plain"))
-        )
 
     @property
     def lost(self) -> float:
@@ -226,18 +196,18 @@ class Choice:
 class EpsLadder:
     """Raise ε from `start` over `rungs` as long as held-out people do not show that it costs accuracy.
 
-    Each rung begins with the weights of the one before. With `cross_fit` (few people), everybody is held out once,
-    trained with the same values of ε, and the final network is trained on everybody for the median number of steps.
+    Each rung begins with the weights of the one before. With `refit` (few people) the final network is trained on
+    everybody, with the same values of ε and for as many steps as did well.
     """
 
     start: float
     rungs: tuple[float, ...]
     usual: float
     steps: int
-    cross_fit: bool
+    refit: bool
 
     @classmethod
-    def of(cls, eps: float, n: int, *, auto: bool, n_steps: int, cross_fit: bool) -> EpsLadder:
+    def of(cls, eps: float, n: int, *, auto: bool, n_steps: int, refit: bool) -> EpsLadder:
         """Return the ladder for n people; without `auto` ε stays as it is."""
         rungs = (1.0,) if n < _FEW else _RUNGS
         return cls(
@@ -245,7 +215,7 @@ class EpsLadder:
             rungs=tuple(eps * rung for rung in rungs) if auto else (),
             usual=eps,
             steps=max(1, n_steps // 4),
-            cross_fit=cross_fit and n < _FEW,
+            refit=refit and n < _FEW,
         )
 
     def choose(self, owner: RobustClassifier, batch: Batch, held_out: HeldOut, first: Trained) -> Choice:
@@ -266,29 +236,12 @@ class EpsLadder:
                 break
             best, decisions = Trained(network, _continued(result)), seen
             plan.append((eps, result.best_step))
-        final = best
-        if self.cross_fit:
-            decisions, steps = self._cross_fit(owner, batch, held_out, tuple(plan), decisions)
-            final = self._train_everybody(owner, batch, steps) or best
-        return Choice(plan[-1][0], final, best, plain, decisions)
+        final = self._train_everybody(owner, batch, plan) if self.refit else None
+        return Choice(plan[-1][0], final or best, best, plain, decisions)
 
-    def _cross_fit(
-        self, owner: RobustClassifier, batch: Batch, held_out: HeldOut, plan: Plan, first: Decisions
-    ) -> tuple[Decisions, Plan]:
-        """Repeat the plan with other people held out; return the decisions about all of them and the median plan."""
-        seen, plans = [first], [plan]
-        alike = owner._config.sampling == "balanced"
-        for fold in other_folds(batch, held_out, owner._random, alike=alike):
-            part, network, made = batch.take(fold.rows), owner._new_network(), []
-            for place, (eps, _) in enumerate(plan):
-                result = owner._train_at(network, eps, part, fold, self.steps if place else None)
-                made.append((eps, result.best_step))
-            plain = owner._plain_network(part, fold)
-            seen.append(Decisions.of(owner._as_module(network), plain, fold.people))
-            plans.append(tuple(made))
-        return Decisions.joined(seen), median_plan(plans)
-
-    def _train_everybody(self, owner: RobustClassifier, batch: Batch, plan: Plan) -> Trained | None:
+    def _train_everybody(
+        self, owner: RobustClassifier, batch: Batch, plan: Sequence[tuple[float, int]]
+    ) -> Trained | None:
         network = owner._new_network()
         for eps, steps in plan:
             result = owner._train_at(network, eps, batch, None, steps)
@@ -300,13 +253,6 @@ class EpsLadder:
 def _continued(result: TrainingResult) -> TrainingResult:
     """The result without "loss_flat": the loss began where the training before had ended."""
     return replace(result, findings=tuple(one for one in result.findings if one.code != "loss_flat"))
-
-
-def median_plan(plans: list[Plan]) -> Plan:
-    """Return the same values of ε with the median of the steps."""
-    return tuple(
-        (stages[0][0], round(float(np.median([n for _, n in stages])))) for stages in zip(*plans, strict=True)
-    )
 
 
 def too_costly(lost: float, without: float) -> bool:
@@ -332,22 +278,11 @@ class BesideBaseline:
     lost_error: float = 0.0
     gap: float | None = None
     baseline_gap: float | None = None
-    n_people: int = 0
 
     @property
     def lost(self) -> float:
         """What the method costs in balanced accuracy."""
         return self.baseline_balanced_accuracy - self.balanced_accuracy
-
-    @property
-    def n_put_aside(self) -> int:
-        """People of the usual check: a fifth of a table, where the others were trained on."""
-        return round(_PUT_ASIDE * self.n_people)
-
-    @property
-    def chance_error(self) -> float:
-        """Standard error of what a check on the usual number of people will show; 0 if that is not known."""
-        return self.lost_error * float(np.sqrt(self.n / self.n_put_aside)) if self.n_put_aside else 0.0
 
 
 def compare(
@@ -358,7 +293,6 @@ def compare(
     metric: FairMetric,
     *,
     losses: tuple[float, float],
-    n_people: int,
 ) -> BesideBaseline:
     """Gather the figures of both networks on the people held out."""
     x, y = np.asarray(to_numpy(people.x), dtype=float), decisions.y
@@ -376,7 +310,6 @@ def compare(
         lost_error=balanced_loss(y, decisions.own, decisions.plain)[1],
         gap=gaps[0],
         baseline_gap=gaps[1],
-        n_people=n_people,
     )
 
 
@@ -395,26 +328,16 @@ def held_out_gap(
         others[-1][:, sensitive] = kind
     candidates = np.concatenate(others)
     table = -log_softmax(scores_of(net, candidates), axis=1)
-    base = table[np.arange(len(y)), y]
-    losses = table[:, y].T
     squared = np.maximum(np.asarray(to_numpy(metric.pairwise(x, candidates)), dtype=float), 0.0)
-    return worst_case_gap(base, losses, squared, eps)
-
-
-def worst_case_gap(base: FloatArray, losses: FloatArray, squared: FloatArray, eps: float) -> float:
-    """Return V(ε) minus the mean loss over given moves: the dual (equation 4) at the λ where what is spent meets ε.
-
-    `losses` and `squared` (n, m) have the loss and the squared distance of m moves of each person.
-    """
-    rises, rows = np.maximum(losses - base[:, None], 0.0), np.arange(len(base))
-    paid = squared > 0
-    low, high = 0.0, float(np.divide(rises, squared, out=np.zeros_like(rises), where=paid).max(initial=0.0))
-    for _ in range(_HALVINGS):
-        lambda_ = (low + high) / 2
-        best = (rises - lambda_ * squared).argmax(axis=1)
-        spent = np.where(rises[rows, best] > 0, squared[rows, best], 0.0).mean()
-        low, high = (lambda_, high) if spent > eps else (low, lambda_)
-    return float(high * eps + np.maximum(rises - high * squared, 0.0).max(axis=1).mean())
+    people_, moves = np.indices(squared.shape).reshape(2, -1)
+    support = Frontier.from_points(
+        base_loss=table[np.arange(len(y)), y],
+        row=people_,
+        squared_distance=squared.ravel(),
+        loss=table[:, y].T.ravel(),
+        candidate=moves,
+    )
+    return float(dual_curve(support).gap(eps))
 
 
 def commonest_kinds(x: FloatArray, sensitive: list[int], most: int) -> FloatArray:

@@ -151,8 +151,7 @@ class RobustClassifier(NetworkClassifier):
     validation : float or "auto", default="auto"
         Share of the rows to hold out: the weights with the lowest robust loss on them are kept, where classes
         count as they are sampled. "auto" is a fifth, at most 2,000 people, and none of fewer than 100. Of fewer than
-        2,000 people each fifth is held out in turn for the comparison with a plain network, and the network is then
-        trained on all of them, for as many steps as did well.
+        2,000 people the network is then trained on all of them, for as many steps as did well.
 
     Attributes
     ----------
@@ -209,7 +208,7 @@ class RobustClassifier(NetworkClassifier):
                 len(rows.x),
                 auto=self.eps == "auto",
                 n_steps=int(self.n_steps_),
-                cross_fit=self.validation == "auto" and self._config.checkpoint is None,
+                refit=self.validation == "auto" and self._config.checkpoint is None,
             )
             self.eps_ = self._ladder.start
         self.search_ = auto_search(searched, self.search_domain_) if self.search == "auto" else self.search
@@ -249,7 +248,6 @@ class RobustClassifier(NetworkClassifier):
             self._sensitive,
             self.metric_,
             losses=(loss, plain_loss),
-            n_people=len(people),
         )
         self.objective_, self.network_ = self._objective(), choice.final.network
         return self._finish(choice.final.result)
