@@ -80,5 +80,5 @@ def files_in_this_process(monkeypatch, request):
         return here(source, sidecar=False, **choices)
 
     monkeypatch.setattr(model_files, "read_model", here)
-    for room in ("training.boosting.files", "models.model_files"):
-        monkeypatch.setattr(f"likewise.{room}.read_tried", tried)
+    for room in ("beside", "model_files"):
+        monkeypatch.setattr(f"likewise.models.{room}.read_tried", tried)

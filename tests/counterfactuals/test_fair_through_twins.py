@@ -18,8 +18,7 @@ from likewise.counterfactuals import (
 )
 from likewise.counterfactuals.attribute import _keys
 from likewise.fair_metrics.learner import ready_metric
-from likewise.mitigation.consensus_files import load_consensus
-from likewise.training.boosting.files import load_boosting
+from likewise.models.beside import load_beside
 
 GRAPH = {"sex": ["job", "pay"], "age": ["pay"], "job": ["pay"]}
 
@@ -140,8 +139,10 @@ def test_models_over_twins_by_rules_are_saved_and_decide_the_same(people, by_rul
     consensus = lw.TwinConsensus(inner, edits=by_rules).fit(people)
     consensus.save(tmp_path / "fair.ubj")
     asked = people.astype({"job": "category"})
-    for name, one, load in (("trees.ubj", trees, load_boosting), ("fair.ubj", consensus, load_consensus)):
-        again = load(tmp_path / name, trust=True)  # without a process of its own, which other tests have
+    for name, one in (("trees.ubj", trees), ("fair.ubj", consensus)):
+        again = load_beside(
+            tmp_path / name, trust=True
+        )  # without a process of its own, which other tests have
         np.testing.assert_array_equal(again.predict_proba(asked), one.predict_proba(asked))
         made = again.edits.make(asked)
         assert all(table["job"].dtype == "category" for table in made.tables)

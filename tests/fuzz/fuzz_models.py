@@ -94,7 +94,7 @@ def fork_instead(*more: str) -> None:
             *LIBRARIES,
             "likewise.models.sandbox.child",
             "likewise.models.boosted",
-            "likewise.training.boosting.files",
+            "likewise.models.beside",
             "likewise.training.boosting.classifier",
             *more,
         ]

@@ -270,7 +270,7 @@ def test_damaged_files_are_refused(tmp_path):
     for part in ("names", "categories"):
         del narrow["learned"]["columns_"]["values"][part]["tuple"][-1]
     beside.write_text(json.dumps(narrow))
-    with pytest.raises(FormatError, match="has trees of 4 columns"):
+    with pytest.raises(FormatError, match="trees of 4 columns"):
         load_model(path)
     beside.unlink()
     with pytest.raises(FormatError, match="beside it"):
@@ -297,7 +297,7 @@ def test_pickle_and_grid_search():
         ({"edits": {"relationship": ["Husband", "Wive"]}}, "did you mean 'Wife'"),
         ({"eps": -1.0}, "'eps' must be"),
         ({"group_penalty": float("nan")}, "'group_penalty' must be"),
-        ({"library": "catboost"}, "'library' must be 'xgboost' or 'lightgbm'"),
+        ({"library": "catboost"}, "'library' must be one of 'xgboost', 'lightgbm'"),
         ({"n_estimators": 0}, "'n_estimators' must be a whole number >= 1"),
         ({"max_depth": 2.5}, "'max_depth' must be"),
         ({"validation": 1.5}, "'validation' must be"),

@@ -319,7 +319,9 @@ def test_no_run_ends_at_chance_silently_also_where_nothing_is_compared():
 
 def test_bad_choices_are_refused(people):
     frame, y = people
-    with pytest.raises(InputError, match=r"'blind_to' must be 'auto', 'subspace', 'columns', .* got 'sex'"):
+    with pytest.raises(
+        InputError, match=r"'blind_to' must be one of 'auto', 'subspace', 'columns', .* got 'sex'"
+    ):
         SenSRClassifier(ExpertSubspace(["sex"]), blind_to="sex", **QUICK).fit(frame, y)
     with pytest.raises(InputError, match="'blind_to' must be one word, and directions beside it"):
         SenSRClassifier(ExpertSubspace(["sex"]), blind_to=["columns", "auto"], **QUICK).fit(frame, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -234,6 +234,16 @@ def check_number(
     if not (np.isfinite(number) and low_ok and high_ok):
         raise bad_parameter(owner, name, allowed=allowed, got=value)
     return number
+
+
+def check_choice(
+    value: Any, choices: Iterable[Any], *, owner: str, name: str, besides: str = "", remedy: str = ""
+) -> None:
+    """Raise an error that lists the choices unless the value is one of them."""
+    known = list(choices)
+    if not (value is None or isinstance(value, Hashable)) or value not in known:
+        allowed = f"one of {', '.join(map(repr, known))}" + (f", or {besides}" if besides else "")
+        raise bad_parameter(owner, name, allowed=allowed, got=repr(value), remedy=remedy)
 
 
 def check_integer(

@@ -17,6 +17,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from likewise.core.checks import (
     FloatArray,
     attribute_columns,
+    check_choice,
     check_integer,
     check_number,
     check_same_length,
@@ -511,10 +512,8 @@ class AttributeSubspace(SubspaceLearner):
         check_number(self.tol, owner=owner, name="tol", low=0.0, open_low=True)
         for name in ("rounds", "max_iter"):
             check_integer(getattr(self, name), owner=owner, name=name, low=1)
-        if self.penalty not in ("squared", "norm"):
-            raise bad_parameter(owner, "penalty", allowed="'squared' or 'norm'", got=self.penalty)
-        if self.class_weight not in (None, "balanced"):
-            raise bad_parameter(owner, "class_weight", allowed="None or 'balanced'", got=self.class_weight)
+        check_choice(self.penalty, ("squared", "norm"), owner=owner, name="penalty")
+        check_choice(self.class_weight, (None, "balanced"), owner=owner, name="class_weight")
         return Penalty(float(self.regularization), self.penalty == "squared")
 
     def _directions(

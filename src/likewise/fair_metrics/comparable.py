@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from likewise.core.checks import FloatArray
+from likewise.core.checks import FloatArray, check_choice
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
@@ -296,10 +296,7 @@ class ComparableSubspace(SubspaceLearner):
                 allowed="a whole number >= 1, a share of variance in (0, 1) or 'auto'",
                 got=number,
             )
-        if self.solver not in ("auto", "gram", "randomized"):
-            raise bad_parameter(
-                "ComparableSubspace", "solver", allowed="'auto', 'gram' or 'randomized'", got=self.solver
-            )
+        check_choice(self.solver, ("auto", "gram", "randomized"), owner="ComparableSubspace", name="solver")
         if self.solver == "randomized" and not _is_count(number):
             raise bad_parameter(
                 "ComparableSubspace",

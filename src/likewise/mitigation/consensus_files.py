@@ -1,4 +1,4 @@
-"""A `TwinConsensus` as files: its model with a JSON description beside it, or one model of another library."""
+"""A `TwinConsensus` as one model of another library: an ONNX graph, or XGBoost's trees."""
 
 from __future__ import annotations
 
@@ -16,51 +16,11 @@ from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.files import atomic_path
 from likewise.counterfactuals.edited_rows import TwinFactor
 from likewise.models.boosted import XGBoostModel, xgboost_categories
-from likewise.models.containers import damage_named, sidecar_path
-from likewise.models.model_files import model_bytes, read_wrapped
 from likewise.models.onnx_model import OnnxModel, graph_bytes
-from likewise.models.stored import described, read_beside, remade, save_beside
 from likewise.models.tree_readers import kept_rounds, kept_trees
 
 if TYPE_CHECKING:
     from likewise.mitigation.twin_consensus import TwinConsensus
-
-_KIND = "twin_consensus"
-
-
-def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> None:
-    """Write a consensus and its model; see `TwinConsensus.save`."""
-    labels, maker = consensus._inner().known_classes, consensus._maker()
-    learned: dict[str, Any] = {"maker_": maker, "factors_": consensus._factors() if maker is None else ()}
-    if labels is not None:
-        learned["labels_"] = labels
-    skip = ("model",) if maker is None else ("model", "edits")
-    about = described(consensus, learned, skip=skip, whole=True)
-    data, inner = model_bytes(consensus.model, Path(path), owner="TwinConsensus.save")
-    # A model that is a file and a description itself keeps its description inside of ours.
-    save_beside(path, data, _KIND, about | {"inner": inner})
-
-
-def load_consensus(
-    path: str | os.PathLike[str],
-    *,
-    trusted: Sequence[str] = (),
-    trust: bool = False,
-    about: dict[str, Any] | None = None,
-) -> Any:
-    """Read a consensus that `save_consensus` wrote."""
-    from likewise.mitigation.twin_consensus import TwinConsensus
-
-    where = Path(path)
-    about, arrays = read_beside(where, _KIND, "a TwinConsensus", about)
-    native = read_wrapped(where, about.get("inner"), trusted=trusted, trust=trust)
-    with damage_named(sidecar_path(where)):
-        loaded = remade(TwinConsensus, about, arrays, model=native)
-        if loaded.maker_ is not None:
-            loaded.edits = loaded.maker_
-        loaded._check()
-    return loaded
-
 
 # A consensus of an ONNX graph as one ONNX graph: the graph once for each twin, and the mean of their
 # probabilities.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -21,12 +20,11 @@ from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
 from likewise.mitigation.twin_consensus import is_regression
-from likewise.models.containers import damage_named, sidecar_path
+from likewise.models.beside import load_beside, save_beside
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.model import Model
-from likewise.models.model_files import model_bytes, read_wrapped
-from likewise.models.stored import Arrays, decode, described, encode, read_beside, remade, save_beside
+from likewise.models.stored import Arrays, decode, encode, remade
 
 # Scores smoothed over a graph: argmin_f Σ m_i (f_i − s_i)² + λ Σ_{i<j} W_ij (f_i − f_j)², that is (M + λL)
 # f = M s.
@@ -201,13 +199,43 @@ class GraphSmoothing(BaseEstimator):
             three together. For models of the same libraries as `TwinConsensus.save`.
         """
         check_is_fitted(self)
-        save_smoothing(self, path)
+        nearest, graph = self._nearest, self.graph_
+        if not nearest.exact and not isinstance(self.random_state, (int, np.integer)):
+            raise InputError(
+                "GraphSmoothing.save: the cells of the graph were drawn at random. Fit with a random_state that is an int."
+            )
+        arrays: Arrays = {}
+        parts = {"weights": graph.data, "columns": graph.indices, "starts": graph.indptr}
+        parts |= {"places": nearest.places, "nodes": self._nodes}
+        save_beside(
+            self,
+            path,
+            "graph_smoothing",
+            self.model,
+            {name: getattr(self, name) for name in ("metric_", "scale_", "smoothed_")},
+            arrays=arrays,
+            skip=("model", "metric"),
+            graph=encode(parts, arrays),
+            exact=nearest.exact,
+            unit=self._unit,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
         """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
-        found: Self = load_smoothing(path, trusted=trusted)
+        found: Self = load_beside(path, trusted=trusted, cls=cls)
         return found
+
+    @classmethod
+    def _reopened(cls, about: dict[str, Any], arrays: Arrays, model: Any) -> Self:
+        made: Self = remade(cls, about, arrays, model=model, metric=None)
+        made.metric = made.metric_
+        graph, made._unit = decode(about["graph"], arrays), float(about["unit"])
+        made._nodes, places = graph["nodes"], graph["places"]
+        made._nearest = NearestPlaces(places, exact=bool(about["exact"]), random_state=made.random_state)
+        parts = (graph["weights"], graph["columns"], graph["starts"])
+        made.graph_ = sparse.csr_array(parts, shape=(len(places), len(places)))
+        return made
 
     @property
     def classes_(self) -> np.ndarray[Any, Any]:
@@ -283,45 +311,3 @@ class SmoothedModel(Model):
 
     def _answer(self, rows: Any) -> FloatArray:
         return self.smoothing._smoothed(rows)
-
-
-_KIND = "graph_smoothing"
-
-
-def save_smoothing(smoothing: GraphSmoothing, path: str | os.PathLike[str]) -> None:
-    """Write a fitted smoothing; see `GraphSmoothing.save`."""
-    nearest, graph, owner = smoothing._nearest, smoothing.graph_, "GraphSmoothing.save"
-    if not nearest.exact and not isinstance(smoothing.random_state, (int, np.integer)):
-        raise InputError(
-            f"{owner}: the cells of the graph were drawn at random. Fit with a random_state that is an int."
-        )
-    arrays: Arrays = {}
-    learned = {name: getattr(smoothing, name) for name in ("metric_", "scale_", "smoothed_")}
-    about = described(smoothing, learned, arrays, skip=("model", "metric"))
-    parts = {"weights": graph.data, "columns": graph.indices, "starts": graph.indptr}
-    parts |= {"places": nearest.places, "nodes": smoothing._nodes}
-    data, inner = model_bytes(smoothing.model, Path(path), owner=owner)
-    more = {"graph": encode(parts, arrays), "exact": nearest.exact, "unit": smoothing._unit, "inner": inner}
-    save_beside(path, data, _KIND, about | more, arrays)
-
-
-def load_smoothing(
-    path: str | os.PathLike[str],
-    *,
-    trusted: Sequence[str] = (),
-    trust: bool = False,
-    about: dict[str, Any] | None = None,
-) -> Any:
-    """Read a smoothing that `save_smoothing` wrote."""
-    where = Path(path)
-    about, arrays = read_beside(where, _KIND, "a GraphSmoothing", about)
-    native = read_wrapped(where, about.get("inner"), trusted=trusted, trust=trust)
-    with damage_named(sidecar_path(where)):
-        loaded = remade(GraphSmoothing, about, arrays, model=native, metric=None)
-        loaded.metric = loaded.metric_
-        graph, loaded._unit = decode(about["graph"], arrays), float(about["unit"])
-        loaded._nodes, places = graph["nodes"], graph["places"]
-        loaded._nearest = NearestPlaces(places, exact=bool(about["exact"]), random_state=loaded.random_state)
-        parts = (graph["weights"], graph["columns"], graph["starts"])
-        loaded.graph_ = sparse.csr_array(parts, shape=(len(places), len(places)))
-    return loaded

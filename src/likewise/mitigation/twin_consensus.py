@@ -12,8 +12,8 @@ import pandas as pd
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, is_regressor
 
-from likewise.core.checks import FloatArray, check_matrix
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import FloatArray, check_choice, check_matrix
+from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.parameters import parameters_from_fields
 from likewise.counterfactuals.attribute import orbit_representatives
@@ -29,11 +29,13 @@ from likewise.counterfactuals.edited_rows import (
     twin_factors,
 )
 from likewise.counterfactuals.edits import Edits
+from likewise.models.beside import load_beside, save_beside
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.matching import frame_question
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
+from likewise.models.stored import Arrays, remade
 
 # One answer from the answers about a person's twins: the mean, the mean of margins, the median, the worst.
 
@@ -56,8 +58,7 @@ def is_regression(model: Any) -> bool:
 
 def check_how(how: object, *, owner: str, regression: bool = False) -> None:
     """Raise an error unless `how` is one of the ways to agree."""
-    if not isinstance(how, str) or how not in get_args(How):
-        raise bad_parameter(owner, "how", allowed="'mean', 'margin', 'median' or 'worst'", got=repr(how))
+    check_choice(how, get_args(How), owner=owner, name="how")
     if how == "margin" and regression:
         raise InputError(
             f"{owner}: how='margin' needs classes, and the model is a regression. Use how='mean'."
@@ -349,9 +350,12 @@ class TwinConsensus(BaseEstimator):
         For models of XGBoost, LightGBM, CatBoost and ONNX, the package's own, and scikit-learn's (as skops). Twins with
         consequences are written if they follow rules alone; what is learned along a graph is not.
         """
-        from likewise.mitigation.consensus_files import save_consensus
-
-        save_consensus(self, path)
+        labels, maker = self._inner().known_classes, self._maker()
+        learned: dict[str, Any] = {"maker_": maker, "factors_": self._factors() if maker is None else ()}
+        if labels is not None:
+            learned["labels_"] = labels
+        skip = ("model",) if maker is None else ("model", "edits")
+        save_beside(self, path, "twin_consensus", self.model, learned, skip=skip, whole=True)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the consensus as one model of the inner model's library, for places where this package is not.
@@ -374,10 +378,16 @@ class TwinConsensus(BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
         """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
-        from likewise.mitigation.consensus_files import load_consensus
-
-        found: Self = load_consensus(path, trusted=trusted)
+        found: Self = load_beside(path, trusted=trusted, cls=cls)
         return found
+
+    @classmethod
+    def _reopened(cls, about: dict[str, Any], arrays: Arrays, model: Any) -> Self:
+        made: Self = remade(cls, about, arrays, model=model)
+        if made.maker_ is not None:
+            made.edits = made.maker_
+        made._check()
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_adapter"}

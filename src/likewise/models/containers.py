@@ -280,16 +280,6 @@ def read_sidecar(path: str | os.PathLike[str], data: bytes | None = None) -> dic
     return dict(about)
 
 
-def find_sidecar(path: Path, kind: str, what: str, about: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the description of a model file, which must be of a kind."""
-    if not path.is_file():
-        raise FileNotFoundError(f"load: there is no file {str(path)!r}.")
-    found = read_sidecar(path) if about is None else about
-    if found is None or found.get("likewise") != kind:
-        raise FormatError(f"{path.name} has no {sidecar_path(path).name} of {what} beside it.")
-    return found
-
-
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
     """Say of whatever goes wrong while a description is read that the description is damaged."""

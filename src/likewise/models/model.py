@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from likewise.core.checks import (
     FloatArray,
+    check_choice,
     check_labels,
     check_matrix,
     check_same_length,
@@ -489,8 +490,7 @@ def _types_words(batch: Any) -> str:
 
 def check_output(output: object) -> None:
     """Raise unless `output` is one of the words that say what a model returns."""
-    if output not in ("auto", "probabilities", "logits"):
-        raise bad_parameter("as_model", "output", allowed="'auto', 'probabilities' or 'logits'", got=output)
+    check_choice(output, ("auto", "probabilities", "logits"), owner="as_model", name="output")
 
 
 def _loss_does_not_fit(loss: Loss, kind: OutputKind) -> InputError:

@@ -13,13 +13,11 @@ import importlib
 import importlib.util
 import io
 import json
-import operator
 import os
 import re
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -169,12 +167,12 @@ _SKLEARN_COMPILED = {
 }
 
 # The rooms above this one that write files of their own: the kind that a file, or the description beside a model file,
-# names, and who reads it.
-_READERS = {
-    "estimator": "likewise.training.estimators.network_classifier:NetworkClassifier.load",
-    "graph_smoothing": "likewise.mitigation.graph_smoothing:load_smoothing",
-    "boosting": "likewise.training.boosting.files:load_boosting",
-    "twin_consensus": "likewise.mitigation.consensus_files:load_consensus",
+# names, and the class that wrote it.
+_WRITERS = {
+    "estimator": "likewise.training.estimators.network_classifier:NetworkClassifier",
+    "graph_smoothing": "likewise.mitigation.graph_smoothing:GraphSmoothing",
+    "boosting": "likewise.training.boosting.classifier:FairBoostingClassifier",
+    "twin_consensus": "likewise.mitigation.twin_consensus:TwinConsensus",
 }
 
 
@@ -260,20 +258,22 @@ def read_model(
         )
     data = read_file(path, owner="load_model", largest=MAX_FILE)
     about = read_sidecar(path, data) if sidecar else None
-    reader = None if about is None else _reader(about["likewise"], path)
+    written = about is not None and bool(writer_of(about["likewise"], path))
     kind = find_container(data, path.name)
     if kind in _RUNS_CODE:
-        if reader is not None:
+        if written:
             raise FormatError(f"{path.name} is not a file that likewise writes. Save the model again.")
         check_allowed(kind, path, allow_pickle=allow_pickle)
         return LoadedModel(load_unsafe(kind, data, path), kind)
     if not trust and kind != "likewise":
         from likewise.models.sandbox.model_file import SandboxedFile
 
-        found = SandboxedFile(path, kind, trusted=trusted, sidecar=reader is not None)
-        return LoadedModel(found, kind if reader is None else "likewise")
-    if reader is not None:
-        return LoadedModel(reader(path, trusted=trusted, trust=True), "likewise")
+        found = SandboxedFile(path, kind, trusted=trusted, sidecar=written)
+        return LoadedModel(found, "likewise" if written else kind)
+    if written:
+        from likewise.models.beside import load_beside
+
+        return LoadedModel(load_beside(path, trusted=trusted, trust=True), "likewise")
     if kind == "skops":
         return LoadedModel(_skops(data, path, trusted, compiled=compiled), kind)
     return LoadedModel(_loaded(kind, data, path), kind)
@@ -290,12 +290,6 @@ def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -
     first.native.close()
     # To load a file is not to run it: what is compiled is not trusted for that.
     return read_model(source, trusted=trusted, trust=True, sidecar=False, compiled=False)
-
-
-def read_described(path: Path, about: Any, *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
-    """Return the model of a file whose description is at hand, and not beside it."""
-    kind = about.get("likewise") if isinstance(about, dict) else None
-    return _reader(kind, path)(path, trusted=trusted, trust=trust, about=about)
 
 
 def _imported(source: str) -> Any:
@@ -343,12 +337,12 @@ def _import_here(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def _reader(kind: Any, path: Path) -> Callable[..., Any]:
-    if not isinstance(kind, str) or kind not in _READERS:
+def writer_of(kind: Any, path: Path) -> Any:
+    """Return the class whose `save` writes files of a kind."""
+    if not isinstance(kind, str) or kind not in _WRITERS:
         raise FormatError(f"{path.name} was written by likewise, but holds no model (kind {kind!r}).")
-    module, _, names = _READERS[kind].partition(":")
-    found: Callable[..., Any] = operator.attrgetter(names)(importlib.import_module(module))
-    return found
+    module, _, name = _WRITERS[kind].partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _loaded(kind: Container, data: bytes, path: Path) -> Any:
@@ -363,7 +357,7 @@ def _loaded(kind: Container, data: bytes, path: Path) -> Any:
             metadata = check_header(data)
         except FormatError as error:
             raise FormatError(f"{path.name} is damaged: {error}. Save the model again.") from error
-        return _reader(read_description(metadata, path.name).get("kind"), path)(path)
+        return writer_of(read_description(metadata, path.name).get("kind"), path).load(path)
     library = require(kind, extra="boosting", why=f"Reading a {_LABEL[kind]} model")
     try:
         return _boosted(kind, library, data)
@@ -424,61 +418,3 @@ def _inside(loaded: Any) -> Iterator[Any]:
         elif isinstance(one, functools.partial):
             left += [one.func, one.args, one.keywords]
         left += [getattr(one, "__self__", None), *getattr(one, "__dict__", {}).values()]
-
-
-# The model inside of a wrapper as a file of its library's own format; nothing is pickled.
-
-
-def read_wrapped(path: Path, inner: Any, *, trusted: Sequence[str], trust: bool) -> Any:
-    """Return the model of a file that `model_bytes` filled."""
-    if inner is not None:
-        return read_described(path, inner, trusted=trusted, trust=trust)
-    if trust:
-        return read_model(path, trusted=trusted, trust=True, sidecar=False).native
-    return read_tried(path, trusted=trusted).native
-
-
-def model_bytes(model: Any, path: Path, *, owner: str) -> tuple[bytes, dict[str, Any] | None]:
-    """Return a model in its library's own format, and its own description if it is two files."""
-    from likewise.models.sandbox.model_file import SandboxedFile
-
-    if isinstance(model, SandboxedFile):
-        return model.path.read_bytes(), read_sidecar(model.path) if model.sidecar else None
-    if "likewise" in _roots(model) and hasattr(model, "save"):
-        return _saved(model, path.suffix)
-    return _plain_bytes(model, path, owner), None
-
-
-def _roots(model: Any) -> set[str]:
-    return {kind.__module__.split(".")[0] for kind in type(model).__mro__}
-
-
-def _plain_bytes(model: Any, path: Path, owner: str) -> bytes:
-    roots = _roots(model)
-    if isinstance(model, (bytes, bytearray)):
-        return bytes(model)
-    if isinstance(model, (str, os.PathLike)):
-        return Path(model).read_bytes()
-    if "onnx" in roots:
-        return bytes(model.SerializeToString())
-    if "xgboost" in roots:
-        # A wrapper writes that it is one, without which its best iteration would be lost.
-        return _saved(model, ".json" if path.suffix == ".json" else ".ubj")[0]
-    if "lightgbm" in roots:
-        return str(getattr(model, "booster_", model).model_to_string()).encode()
-    if "catboost" in roots:
-        return _saved(model, ".cbm")[0]
-    if "sklearn" in roots:
-        io = require("skops.io", extra="skops", why="Writing a scikit-learn model without pickle")
-        return bytes(io.dumps(model))
-    raise InputError(
-        f"{owner}: a model of type {type(model).__name__} cannot be written without pickle. Save it in its own way, "
-        "and wrap it again after loading."
-    )
-
-
-def _saved(model: Any, suffix: str) -> tuple[bytes, dict[str, Any] | None]:
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / f"model{suffix}"
-        (model.save if hasattr(model, "save") else model.save_model)(str(target))
-        return target.read_bytes(), read_sidecar(target)

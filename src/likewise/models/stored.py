@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib
 import math
 import os
 import warnings
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from likewise.core.checks import is_tensor, to_numpy
 from likewise.core.errors import FormatError, InputError
-from likewise.core.files import (
-    LARGEST_TENSORS,
-    Fields,
-    ListOf,
-    MapOf,
-    atomic_path,
-    check_form,
-    plain_dtype,
-    read_file,
-)
-from likewise.models.containers import damage_named, find_sidecar, sidecar_path, write_with_sidecar
+from likewise.core.files import ListOf, MapOf, plain_dtype
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -70,7 +58,6 @@ _KINDS = {
 }
 # The form of what `described` returns.
 DESCRIBED = {"class": str, "parameters": MapOf(object), "left_out": ListOf(str), "learned": MapOf(object)}
-_BESIDE = Fields(DESCRIBED, {"arrays_sha256": str}, more=True)
 
 
 class CannotStoreError(TypeError):
@@ -228,50 +215,3 @@ def _check_learned(learned: dict[str, Any], width: int | None) -> None:
         own = getattr(learned.get(name), "n_features", None)
         if width is not None and own not in (None, width):
             raise FormatError(f"{name} has {own} columns, and the network {width}")
-
-
-# An estimator over a model in its library's own format: the description is a file beside it, and so are arrays.
-
-
-def arrays_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the arrays of a model file's description are."""
-    return Path(f"{os.fspath(path)}.arrays.safetensors")
-
-
-def save_beside(
-    path: str | os.PathLike[str], data: bytes, kind: str, about: dict[str, Any], arrays: Arrays | None = None
-) -> None:
-    """Write a model file, its description, and the arrays of the description if there are any."""
-    if arrays:
-        from safetensors.numpy import save
-
-        raw = save(arrays)
-        about |= {"arrays_sha256": hashlib.sha256(raw).hexdigest()}
-        with atomic_path(arrays_path(path)) as temporary:
-            temporary.write_bytes(raw)
-    write_with_sidecar(path, data, kind, about)
-
-
-def read_beside(
-    path: Path, kind: str, what: str, about: dict[str, Any] | None = None
-) -> tuple[dict[str, Any], Arrays]:
-    """Return the description beside a model file, and its arrays."""
-    found = find_sidecar(path, kind, what, about)
-    with damage_named(sidecar_path(path)):
-        check_form(found, _BESIDE, "it")
-    if "arrays_sha256" not in found:
-        return found, {}
-    beside = arrays_path(path)
-    if not beside.exists():
-        raise FormatError(
-            f"There is no {beside.name} beside the model. Move the files of the model together."
-        )
-    raw = read_file(beside, largest=LARGEST_TENSORS)
-    if hashlib.sha256(raw).hexdigest() != found["arrays_sha256"]:
-        raise FormatError(
-            f"{beside.name} belongs to another model, or is damaged. Move the files of the model together."
-        )
-    from safetensors.numpy import load
-
-    arrays: Arrays = load(raw)  # the digest says that `save_beside` wrote it
-    return found, arrays

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 
-from likewise.core.checks import check_integer, check_matrix, to_numpy
+from likewise.core.checks import check_choice, check_integer, check_matrix, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 
 
@@ -414,9 +414,7 @@ class LoaderBatches(BatchSource):
 
 def check_sampling(data: Batch, batch_size: int, sampling: str, *, owner: str = "ArrayBatches") -> None:
     """Raise an error that says what to do when batches of this kind cannot be drawn from the data."""
-    names = get_args(Sampling)
-    if sampling not in names:
-        raise bad_parameter(owner, "sampling", allowed=f"one of {names}", got=sampling)
+    check_choice(sampling, get_args(Sampling), owner=owner, name="sampling")
     check_integer(batch_size, owner=owner, name="batch_size", low=1)
     if sampling == "balanced":
         if data.y.is_floating_point():

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.checks import FloatArray, check_integer, to_numpy
+from likewise.core.checks import FloatArray, check_choice, check_integer, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import torch_generator
 from likewise.core.subspace import Subspace
@@ -88,8 +88,7 @@ def mlp(
     >>> bool((mlp(3)[0].weight == mlp(3)[0].weight).all())
     True
     """
-    if activation not in _ACTIVATIONS:
-        raise bad_parameter("mlp", "activation", allowed=f"one of {sorted(_ACTIVATIONS)}", got=activation)
+    check_choice(activation, _ACTIVATIONS, owner="mlp", name="activation")
     named = [("n_in", n_in), *(("hidden", width) for width in hidden), ("n_out", n_out)]
     widths = [check_integer(width, owner="mlp", name=name, low=1) for name, width in named]
     source = torch_generator(0) if generator is None else generator

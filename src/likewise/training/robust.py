@@ -15,7 +15,7 @@ from torch import nn
 from likewise.auditing.search.gradient.ascent import RowStatus, SearchResult
 from likewise.auditing.search.gradient.phases import search_each_row
 from likewise.auditing.search.gradient.search import GradientSearch
-from likewise.core.checks import check_number, to_numpy
+from likewise.core.checks import check_choice, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.data.domain import Domain, Unbounded
 from likewise.data.tabular import TabularDomain
@@ -77,12 +77,6 @@ def dual_rule(
     return lambda_ + smoothing * (best - lambda_)
 
 
-def check_rule(rule: str, *, owner: str) -> None:
-    """Raise unless the rule has a name that exists."""
-    if rule not in get_args(LambdaRule):
-        raise bad_parameter(owner, "lambda_rule", allowed=f"one of {get_args(LambdaRule)}", got=repr(rule))
-
-
 SearchLike: TypeAlias = "GradientSearch | Literal['two_phase', 'fast', 'paper']"
 
 #: Named searches of a training step.
@@ -121,14 +115,9 @@ class RobustObjective(Objective):
         check_number(self.eps, owner=owner, name="eps", low=0)
         check_number(self.lambda_init, owner=owner, name="lambda_init", low=0)
         check_number(self.lambda_step, owner=owner, name="lambda_step", low=0, open_low=True)
-        check_rule(self.lambda_rule, owner=owner)
-        if not isinstance(self.search, GradientSearch) and self.search not in SEARCHES:
-            raise bad_parameter(
-                owner,
-                "search",
-                allowed=f"one of {sorted(SEARCHES)} or a GradientSearch",
-                got=repr(self.search),
-            )
+        check_choice(self.lambda_rule, get_args(LambdaRule), owner=owner, name="lambda_rule")
+        if not isinstance(self.search, GradientSearch):
+            check_choice(self.search, SEARCHES, owner=owner, name="search", besides="a GradientSearch")
         # Once and not at every step: without a feature map it is the same object from then on.
         object.__setattr__(self, "metric", encoded_metric(self.metric, owner=owner))
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from likewise.auditing.search.gradient.ascent import SearchResult
-from likewise.core.checks import FloatArray, check_number
+from likewise.core.checks import FloatArray, check_choice, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.models.losses import Loss, Wanted
 from likewise.models.oracle import evaluating, make_oracle
@@ -60,10 +60,7 @@ class SenSeI(RobustObjective):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number(self.rho, owner="SenSeI", name="rho", low=0)
-        if self.outputs not in ("probabilities", "logits"):
-            raise bad_parameter(
-                "SenSeI", "outputs", allowed="'probabilities' or 'logits'", got=repr(self.outputs)
-            )
+        check_choice(self.outputs, ("probabilities", "logits"), owner="SenSeI", name="outputs")
 
     def check(self, batch: Batch) -> None:
         """Raise when metric, domain and rows do not fit, or the loss has no class scores."""

@@ -14,16 +14,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from likewise.core.checks import FloatArray, check_integer, check_number, take_rows
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import FloatArray, check_choice, check_integer, check_number, take_rows
+from likewise.core.errors import FormatError, InputError
 from likewise.core.frames import with_columns
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
 from likewise.counterfactuals.edits import Edits
 from likewise.mitigation.project import table_or_array
+from likewise.models.beside import load_beside, save_beside
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import Model
+from likewise.models.stored import Arrays, remade
 from likewise.training.boosting.columns import (
     TreeColumns,
     filled_table,
@@ -82,6 +84,8 @@ class BoostingModel(Model):
 # From so many people on, some are held out to say when to stop.
 _ENOUGH = 400
 _HELD_OUT = 0.15
+# What a file keeps of what `fit` learned, besides the trees.
+_LEARNED = ("classes_", "columns_", "feature_names_in_", "n_features_in_", "n_iter_")
 
 
 @parameters_from_fields
@@ -341,10 +345,9 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         check_number(self.learning_rate, owner=owner, name="learning_rate", low=0, open_low=True)
         for name in ("n_estimators", "max_depth"):
             check_integer(getattr(self, name), owner=owner, name=name, low=1)
-        if isinstance(self.class_weight, str) and self.class_weight != "balanced":
-            raise bad_parameter(
-                owner, "class_weight", allowed="'balanced', a dict or None", got=self.class_weight
-            )
+        if isinstance(self.class_weight, str):
+            given = self.class_weight
+            check_choice(given, ("balanced",), owner=owner, name="class_weight", besides="a dict or None")
 
     # ---- predict --------------------------------------------------------------------------------------
 
@@ -412,18 +415,30 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         -----
         Twins with consequences are written if they follow rules alone; what is learned along a graph is not.
         """
-        from likewise.training.boosting.files import save_boosting
-
         check_is_fitted(self)
-        save_boosting(self, path)
+        learned = {name: getattr(self, name) for name in _LEARNED if hasattr(self, name)}
+        # A maker of twins is written with the columns.
+        skip = () if self.columns_.maker is None else ("edits",)
+        save_beside(self, path, "boosting", self.booster_, learned, skip=skip)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; nothing in the files is executed. It predicts the same."""
-        from likewise.training.boosting.files import load_boosting
-
-        found: Self = load_boosting(path)
+        found: Self = load_beside(path, cls=cls)
         return found
+
+    @classmethod
+    def _reopened(cls, about: dict[str, Any], arrays: Arrays, model: Any) -> Self:
+        count = getattr(model, "num_features", None) or getattr(model, "num_feature", None)
+        if count is None:
+            raise FormatError("it describes trees of XGBoost or LightGBM, and the model has none")
+        made: Self = remade(cls, about, arrays)
+        made.booster_, columns = model, made.columns_
+        if columns.maker is not None:
+            made.edits = columns.maker
+        if int(count()) != len(columns.names):
+            raise FormatError(f"the model has trees of {count()} columns, and it names {len(columns.names)}")
+        return made
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, check_integer, check_number
-from likewise.core.errors import bad_parameter, require
+from likewise.core.checks import FloatArray, check_choice, check_integer, check_number
+from likewise.core.errors import require
 
 Library: TypeAlias = Literal["xgboost", "lightgbm"]
 
@@ -110,11 +110,8 @@ def make_grower(
     owner: str,
 ) -> TreeGrower:
     """Return a grower without trees."""
-    if library == "xgboost":
-        return _XGBoost(matrix, held_out, n_classes, choices)
-    if library == "lightgbm":
-        return _LightGBM(matrix, held_out, n_classes, choices)
-    raise bad_parameter(owner, "library", allowed="'xgboost' or 'lightgbm'", got=repr(library))
+    check_choice(library, get_args(Library), owner=owner, name="library")
+    return (_XGBoost if library == "xgboost" else _LightGBM)(matrix, held_out, n_classes, choices)
 
 
 def ensemble_scores(

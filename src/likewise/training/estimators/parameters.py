@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from likewise.auditing.search.gradient.search import GradientSearch
+from likewise.core.checks import check_choice
 from likewise.core.errors import bad_parameter
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 
@@ -235,7 +236,5 @@ SENSR_PRESETS: dict[str, Preset] = {
 
 def preset_parameters(name: str) -> dict[str, Any]:
     """Return the parameters of a preset."""
-    if name not in SENSR_PRESETS:
-        known = ", ".join(repr(known) for known in SENSR_PRESETS)
-        raise bad_parameter("SenSRClassifier.preset", "name", allowed=f"one of {known}", got=repr(name))
+    check_choice(name, SENSR_PRESETS, owner="SenSRClassifier.preset", name="name")
     return SENSR_PRESETS[name].make()

@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from likewise.auditing.search.gradient.search import GradientSearch
-from likewise.core.checks import FloatArray, check_number, to_numpy
+from likewise.core.checks import FloatArray, check_choice, check_number, to_numpy
 from likewise.core.errors import bad_parameter
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
@@ -89,13 +89,8 @@ def choose_blindness(
     """Return what "auto" means for these rows, and any other choice as it is."""
     if blind_to is None:
         return None
-    if blind_to not in ("auto", "subspace", "columns"):
-        raise bad_parameter(
-            owner,
-            "blind_to",
-            allowed="'auto', 'subspace', 'columns', a metric or learner, or None",
-            got=repr(blind_to),
-        )
+    words, besides = ("auto", "subspace", "columns"), "a metric or learner, or None"
+    check_choice(blind_to, words, owner=owner, name="blind_to", besides=besides)
     if blind_to != "auto":
         return "subspace" if blind_to == "subspace" else "columns"
     return "subspace" if removed_share(x, metric.null_space, sensitive) <= MOST else "columns"
