@@ -346,42 +346,50 @@ class BlackBoxMoves:
         for price, sign, _ in self.goal:
             score = np.where(wanted, _scores(found, cost, price, sign), -np.inf)
             top = score.argmax(axis=1)
-            for i in np.flatnonzero(np.isfinite(score[np.arange(len(top)), top])):
-                self._offer(int(i), self._row(int(i), 0, top[[i]], effect[i]), found[i, top[i]])
+            some = np.flatnonzero(np.isfinite(score[np.arange(len(top)), top]))
+            none = np.full(len(some), -1)
+            rows = self._rows(some, 0 * none, np.column_stack([top[some], none]), effect)
+            self._offer(some, rows, found[some, top[some]])
         return effect
 
-    def _row(self, i: int, base: int, made: IntArray, effect: FloatArray) -> FloatArray:
-        """A row (3, P) in which options are put into another."""
-        row = self.rows[:, i, base].copy()
-        for option in made[made >= 0]:
-            at = self.options.column[option]
-            row[:, at] = self.options.value[i, option], self.options.place[i, option], effect[option]
-        return row
+    def _rows(self, person: IntArray, base: IntArray, pairs: IntArray, effect: FloatArray) -> FloatArray:
+        """Rows (3, m, P) in which up to two options are put into others."""
+        rows = self.rows[:, person, base]
+        for made in pairs.T:
+            some = np.flatnonzero(made >= 0)
+            i, option = person[some], made[some]
+            given = self.options.value[i, option], self.options.place[i, option], effect[i, option]
+            rows[:, some, self.options.column[option]] = given
+        return rows
 
-    def _offer(self, i: int, row: FloatArray, loss: float) -> None:
-        """Keep a row that was asked about, if it is better for some λ."""
-        at = int(self.count[i])
-        length, shift = self._sums(i, row[1])
-        cost = float(_cost(self.metric, length.sum(), shift.sum(axis=0)))
-        if at < self.loss.shape[1] and beats(loss, cost, self.goal, self.reached[i], self.best[i], at):
-            self.rows[:, i, at], self.loss[i, at], self.cost[i, at] = row, loss, cost
-            self.count[i] += 1
+    def _offer(self, person: IntArray, rows: FloatArray, losses: FloatArray) -> None:
+        """Keep rows that were asked about, if they are better for some λ."""
+        length, shift = self._sums(person, rows[1])
+        costs = _cost(self.metric, length.sum(axis=1), shift.sum(axis=1))
+        for k, i in enumerate(person.tolist()):
+            at = int(self.count[i])
+            loss, cost = float(losses[k]), float(costs[k])
+            if at < self.loss.shape[1] and beats(loss, cost, self.goal, self.reached[i], self.best[i], at):
+                self.rows[:, i, at], self.loss[i, at], self.cost[i, at] = rows[:, k], loss, cost
+                self.count[i] += 1
 
-    def _sums(self, i: int, place: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By column, the squared length (P,) and Qᵀ (P, k) of a row's moves."""
-        layout, basis, own = self.search.layout, self.metric[2], self.own[i]
+    def _sums(self, person: IntArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By column, the squared length (m, P) and Qᵀ (m, P, k) of the moves of rows (m, P)."""
+        layout, basis, own = self.search.layout, self.metric[2], self.own[person]
         start, hot = layout.start, np.array([column.width > 1 for column in layout.columns])
         before, after = (start + np.where(hot, part, 0.0).astype(np.int64) for part in (own, place))
         step = place - own
         sizes = np.where(hot, 1.0, own), np.where(hot, 1.0, place)
-        shift = basis[after] * sizes[1][:, None] - basis[before] * sizes[0][:, None]
+        shift = basis[after] * sizes[1][..., None] - basis[before] * sizes[0][..., None]
         return np.where(hot, 2.0 * (before != after), step * step), shift
 
     def _promising(self, i: int, base: int, effect: FloatArray) -> list[tuple[int, int]]:
         """Options to try from a row, −1 for none: for each λ what promises most of single moves and pairs of these."""
         options, scale = self.options, isinstance(self.search.loss, CrossEntropy)
         metric, column = self.metric, options.column
-        by_column, shift_by_column = self._sums(i, self.rows[1, i, base])
+        by_column, shift_by_column = (
+            part[0] for part in self._sums(np.array([i]), self.rows[1, i, base][None])
+        )
         length = by_column.sum() + options.length[i] - by_column[column]
         whole = shift_by_column.sum(axis=0)
         shift = whole + options.shift[i] - shift_by_column[column]
@@ -413,23 +421,29 @@ class BlackBoxMoves:
 
     def _round(self, effect: FloatArray) -> bool:
         """Move on from one of the best rows of everybody who has one left; return whether anybody had."""
-        todo: list[tuple[int, FloatArray]] = []
         moved = False
+        person: list[int] = []
+        base: list[int] = []
+        pairs: list[tuple[int, int]] = []
         for i in np.flatnonzero(self.asked < self.search.effort.calls).tolist():
-            base = int(next_row(self.best[i], self.expanded[i]))
-            if base < 0:
-                continue
-            moved = self.expanded[i, base] = True
-            for pair in self._promising(i, base, effect[i]):
-                row = self._row(i, base, np.array(pair), effect[i])
-                known = row[0].tobytes()
-                if known not in self.seen[i]:
-                    self.seen[i].add(known)
-                    todo.append((int(i), row))
-        if todo:
-            people = np.array([i for i, _ in todo])
-            np.add.at(self.asked, people, 1)
-            losses = self._losses(np.stack([row[0] for _, row in todo]), people)
-            for (i, row), loss in zip(todo, losses, strict=True):
-                self._offer(i, row, float(loss))
+            at = int(next_row(self.best[i], self.expanded[i]))
+            if at >= 0:
+                moved = self.expanded[i, at] = True
+                found = self._promising(i, at, effect[i])
+                person += [i] * len(found)
+                base += [at] * len(found)
+                pairs += found
+        if not pairs:
+            return moved
+        people = np.array(person)
+        rows = self._rows(people, np.array(base), np.array(pairs), effect)
+        new = []
+        for k, i in enumerate(person):
+            known = rows[0, k].tobytes()
+            if known not in self.seen[i]:
+                self.seen[i].add(known)
+                new.append(k)
+        if new:
+            np.add.at(self.asked, people[new], 1)
+            self._offer(people[new], rows[:, new], self._losses(rows[0, new], people[new]))
         return moved
