@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from likewise.proxies import (
         disparity_bounds as disparity_bounds,
         group_probabilities as group_probabilities,
+        proxy_test as proxy_test,
     )
     from likewise.report import write_html as write_html
     from likewise.text import (

@@ -16,6 +16,11 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from likewise.proxies.columns import (
+        ProxyColumn as ProxyColumn,
+        ProxyTest as ProxyTest,
+        proxy_test as proxy_test,
+    )
     from likewise.proxies.disparity import (
         Disparity as Disparity,
         GroupFigure as GroupFigure,
