@@ -4,6 +4,7 @@ For reading, not a gate.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def surface():
     shown = subprocess.run(
         [sys.executable, "-m", "likewise", "audit", "--help"], capture_output=True, text=True, check=True
     ).stdout
-    options = sum(line.startswith("  -") for line in shown.split("\n"))
+    options = len(re.findall(r"^  --?\w", shown, re.MULTILINE))
     print(f"names in likewise.__all__ {len(lw.__all__)}, options of audit {options}")
 
 

@@ -14,7 +14,7 @@ ASKED = ("--target", "paid", "--sensitive", "sex", "--set", "search=candidates",
 def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run, table, model, tmp_path):
     (tmp_path / "graph.dot").write_text("digraph { sex -> hours; age -> hours }")
     (tmp_path / "rules.toml").write_text('[[forbid]]\nsex = "Female"\njob = "cook"\n')
-    done = run("audit", model, table, *ASKED, "--twins", "all", "--rules", "graph.dot", "--rules", "rules.toml",
+    done = run("audit", model, table, *ASKED, "--twins", "all", "--twins", "graph.dot", "--twins", "rules.toml",
                "-o", "page.html", "-o", "result.json")  # fmt: skip
     assert done.code == 0, done.err
     assert "Three kinds of counterparts by sex" in done.out
@@ -34,10 +34,10 @@ def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run,
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--rules", "graph.dot"), "Add --twins all"),
+        (("--twins", "everything"), "got 'everything'"),
         (("--twins", "consequences"), "needs to know them"),
-        (("--twins", "all", "--rules", "nowhere.dot"), "there is no file 'nowhere.dot'"),
-        (("--twins", "all", "--rules", "nowhere.toml"), "there is no file 'nowhere.toml'"),
+        (("--twins", "all", "--twins", "nowhere.dot"), "there is no file 'nowhere.dot'"),
+        (("--twins", "all", "--twins", "nowhere.toml"), "there is no file 'nowhere.toml'"),
     ],
 )
 def test_a_mistake_is_exit_code_two_with_one_message(run, table, model, options, words):
@@ -50,7 +50,7 @@ def test_a_graph_may_speak_of_one_of_several_sensitive_columns_and_is_read_befor
     run, table, model, tmp_path
 ):
     (tmp_path / "graph.dot").write_text("digraph { sex -> hours }")
-    done = run("audit", model, table, *ASKED, "--sensitive", "hours", "--twins", "consequences", "--rules", "graph.dot",
+    done = run("audit", model, table, *ASKED, "--sensitive", "hours", "--twins", "consequences", "--twins", "graph.dot",
                "-o", "result.json")  # fmt: skip
     assert done.code == 0, done.err
     (by_sex,) = json.loads((tmp_path / "result.json").read_text())["twins"]
@@ -58,7 +58,7 @@ def test_a_graph_may_speak_of_one_of_several_sensitive_columns_and_is_read_befor
     assert "consequences of hours are n/a" in done.err
     assert "columns that follow along the graph: hours." in done.out
     (tmp_path / "graph.dot").write_text("digraph { sex -> hour }")
-    done = run("audit", model, table, *ASKED, "--twins", "all", "--rules", "graph.dot")
+    done = run("audit", model, table, *ASKED, "--twins", "all", "--twins", "graph.dot")
     assert done.code == 2
     assert "did you mean 'hours'" in done.err
     assert "Auditing" not in done.err

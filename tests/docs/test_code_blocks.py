@@ -35,7 +35,7 @@ LANGUAGES = {"python", "console", "text", "toml", "yaml"}
 # checked, as click reads them, because
 # - `train` (but a plain one), `verify`, `improve`, `reproduce` and `demo` take long on any table,
 # - `serve` runs until Ctrl-C,
-# - `--engine` and `torchrun` start processes,
+# - `engine=dask` and `torchrun` start processes,
 # - a file that no command before made is somebody's own (their ONNX model, their table of another name).
 # tests/cli, tests/serving and tests/scale run those verbs on tables made for them.
 CHEAP_VERBS = {"datasets", "inspect", "audit", "audit-texts", "replay"}
@@ -302,7 +302,7 @@ def check_command(words, capsys):
         return
     arguments = words[words.index("likewise") + 1 :]
     cheap = arguments[0] in CHEAP_VERBS or {"train", "baseline"} <= set(arguments)
-    if words[0] == "likewise" and "--engine" not in words and cheap and files_are_there(arguments):
+    if words[0] == "likewise" and not any(word.startswith("engine=") for word in words) and cheap and files_are_there(arguments):
         set_the_stage(arguments)
         with pytest.raises(SystemExit) as ended:
             main([*arguments, *(("--steps", str(STEPS)) if arguments[0] == "train" else ())])

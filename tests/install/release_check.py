@@ -168,7 +168,7 @@ def check_extras(programs: Path, place: Path) -> None:
     audit = [likewise, "audit", "hiring:model"]
     run([*audit, "people.xlsx", *about, "--eps", "0", "-o", "page.html"], place)
     assert (place / "page.html").stat().st_size > 10_000
-    run([*audit, "people.parquet", *about, "--eps", "0", "--engine", "dask:1"], place)
+    run([*audit, "people.parquet", *about, "--eps", "0", "--set", "engine=dask:1"], place)
     run([likewise, "improve", "people.csv", *about, "-o", "better"], place)
     assert (place / "better" / "index.html").exists()
 

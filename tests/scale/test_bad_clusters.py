@@ -43,8 +43,8 @@ def test_the_command_leaves_with_2_and_writes_nothing(closed, tmp_path, monkeypa
     words = ["audit", "scorer:score", "people.parquet", "--target", "credit", "--sensitive", "sex"]
     monkeypatch.setattr("likewise.auditing.partitions.dask.TIMEOUT", 0.5)
     for more, said in (
-        (["--engine", f"dask:{closed}"], "No Dask scheduler answers"),
-        (["--engine", "local:2"], "--engine must be local, dask"),
+        (["--set", f"engine=dask:{closed}"], "No Dask scheduler answers"),
+        (["--set", "engine=local:2"], "--set engine must be local, dask"),
         (["-o", "people.parquet"], "exists"),
         (["-o", "none/map.parquet"], "does not exist"),
     ):

@@ -184,7 +184,7 @@ def test_the_command_gives_the_same_document(engine, german, tmp_path, monkeypat
     ]
     scheduler = engine._client.scheduler.address
     documents = []
-    for more in (("-o", "here.parquet"), ("--engine", f"dask:{scheduler}", "-o", "map.parquet")):
+    for more in (("-o", "here.parquet"), ("--set", f"engine=dask:{scheduler}", "-o", "map.parquet")):
         with pytest.raises(SystemExit) as ended:
             main([*words, "-o", "-", *more])
         out, err = capsys.readouterr()

@@ -20,7 +20,7 @@ from likewise.cli.case import (
     recorded_options,
     run_audit,
 )
-from likewise.cli.options import CONFIG, SETTINGS, example, options, settings, table_options, verb
+from likewise.cli.options import CONFIG, SETTINGS, example, options, settings, verb
 from likewise.cli.output import Outputs, deliver, outputs
 from likewise.cli.reading import load, provenance_now
 from likewise.core.errors import InputError, NotConvergedError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_engine(engine: str, map_folder: Path | None, progress: Progress) -> Iterator[Engine | None]:
-    """Start or reach what ``--engine`` names."""
+    """Start or reach what ``--set engine`` names."""
     name, _, where = engine.partition(":")
     if name == "local":
         from likewise.auditing.partitions.engine import LocalEngine
@@ -60,7 +60,7 @@ def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) 
     check_choices(choices)
     name, _, where = engine.partition(":")
     if name not in ("local", "dask") or (name == "local" and where) or where == "0":
-        raise InputError(f"--engine must be local, dask, dask:WORKERS or dask:ADDRESS, got {engine!r}.")
+        raise InputError(f"--set engine must be local, dask, dask:WORKERS or dask:ADDRESS, got {engine!r}.")
     if explore and outputs.get("html") is None:
         raise InputError("--set explore=yes is about the page. Name it: -o FILE.html.")
     if (map_folder := outputs.get("parquet")) is not None:
@@ -83,25 +83,14 @@ def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) 
         "not converge, or model and table do not belong together.",
     ),
 )
-@click.argument("model")
-@click.argument("table", type=click.Path(path_type=Path))
-@options(
-    "target_left_out",
-    "favourable",
-    "sensitive",
-    "limit",
-    "edit",
-    "metric",
-    "eps_asked",
-    "delta",
-    "twins",
-    "rules",
-)
-@table_options
-@options("sample", "budget", "seed")
+@options("model", "table", "target_left_out", "favourable", "sensitive", "limit", "edit")
+@options("metric", "eps_asked", "delta", "twins", "read", "sample", "seed")
 @settings(*SETTINGS)
-@outputs("html", "json", "csv", "-", "folder", "parquet", csv="The people whose decision would change.")
-@options("full", "language", "engine", "trust", "sign", "quiet", "config")
+@outputs(
+    *("html", "json", "csv", "-", "folder", "parquet"),
+    then=("full", "language", "trust", "sign", "config"),
+    csv="The people whose decision would change.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -110,13 +99,11 @@ def command(
     table: Path,
     outputs: Outputs,
     explore: bool,
-    language: str,
     engine: str,
     trust: Sequence[str],
     sign: Path | None,
     diagnose: bool,
     full: bool,
-    quiet: bool,
     **given: Any,
 ) -> None:
     """Say whose decision changes when only the sensitive columns do, and in which direction.
@@ -133,7 +120,7 @@ def command(
         Signer(sign)  # before the work
         if "folder" not in outputs.paths:
             raise InputError("--sign signs a folder of evidence. Add -o FOLDER/.")
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     loaded = load(model, trust, progress)
     map_folder = outputs.get("parquet")
     with open_engine(engine, map_folder, progress) as runner:
@@ -149,15 +136,14 @@ def command(
     files = model_files(Path(model))[1:] if Path(model).is_file() else ()
     provenance = provenance_now([table], [model, *map(str, files)])
     extras = audited.extras | {"provenance": provenance}
+    force, language = outputs.force, outputs.language
     page: dict[str, Any] = {
         "title": Texts(language)("page.title.audit_of", name=Path(model).name),
         "language": language,
         "explore": explore_case(audited.case, audited.people, result, name=model) if explore else None,
     }
-    force = outputs.force
     deliver(
         outputs,
-        quiet=quiet,
         document=lambda: to_json(report.audit_document(result, name=model, **extras)),
         show=lambda: report.print_audit(
             result,
@@ -173,7 +159,7 @@ def command(
         folder=lambda path: _leave_evidence(ctx, audited, path, provenance, force=force),
     )
     limit = result.headline.limit
-    if limit is not None and limit.passed is False and sys.stdout.isatty() and not quiet:
+    if limit is not None and limit.passed is False and sys.stdout.isatty() and not outputs.quiet:
         ctx.exit(1)  # the last line on the screen says why
     _judge(result)
 

@@ -56,7 +56,7 @@ SCORED = {
         after="Exit codes: 0 no effect shown, 1 an effect shown, 2 bad input, 3 stopped by the cap or the server.",
     ),
 )
-@click.argument("table", type=click.Path(path_type=Path))
+@options("table")
 @option("--unit", metavar="COLUMN", help="Recorded scores: column of what was scored, a text or a job.")
 @option("--text", "column", metavar="COLUMN", help="Column of the texts to be edited and scored.")
 @option("--scorer", metavar="FILE.py:NAME", help="Function of one text; the file is run.")
@@ -79,15 +79,13 @@ SCORED = {
 @option("--dry-run", is_flag=True, help="Count the calls, and call nothing.")
 @options("seed")
 @settings(**RECORDED, **SCORED)
-@outputs("html", "json", "-")
-@options("quiet", "config")
+@outputs("html", "json", "-", then=["config"])
 def command(
     table: Path,
     unit: str | None,
     column: str | None,
     scorer: str | None,
     outputs: Outputs,
-    quiet: bool,
     dry_run: bool,
     **given: Any,
 ) -> None:
@@ -109,23 +107,23 @@ def command(
         chosen = {name: given[name] for name in (*RECORDED, "by", "cluster", "margin")}
         chosen["placebo"] = chosen["placebo"] or ("placebo_*",)
         found = audit_scores(frame, unit=unit, random_state=given["seed"], **chosen)
-        _show(found, outputs, f"Scores in {table.name}", quiet)
+        _show(found, outputs, f"Scores in {table.name}")
     elif dry_run:
         _count_calls(_texts(frame, str(column)), _edits(given["names"], given["terms"]), given["repeats"])
     else:
         result = _scored(frame, str(column), str(scorer), given)
-        if not quiet and not outputs.screen:
+        if not outputs.quiet and not outputs.screen:
             say(f"{result.calls} calls, {result.replayed} replies from the cache.")
             _show_left_out(result.edited)
-        _show(result.audits, outputs, f"Texts in {table.name}", quiet)
+        _show(result.audits, outputs, f"Texts in {table.name}")
 
 
-def _show(result: ScoreAudits, outputs: Outputs, title: str, quiet: bool) -> None:
+def _show(result: ScoreAudits, outputs: Outputs, title: str) -> None:
     """Write and print a paired audit, and raise if an effect is shown."""
     from likewise.report import score_document
 
     made = provenance_now([click.get_current_context().params["table"]])
-    deliver_document(outputs, score_document(result, provenance=made), quiet=quiet, title=title)
+    deliver_document(outputs, score_document(result, provenance=made), title=title)
     result.raise_if_unfair()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from likewise.cli.options import EPS, TableChoices
+from likewise.cli.options import EPS, TWINS, TableChoices
 from likewise.cli.reading import parse_budget, parse_edits
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.progress import Progress
@@ -49,8 +49,7 @@ class AuditChoices:
     sample: int | None
     model_takes: str
     tolerance: float
-    twins: str | None = None
-    rules: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
     limit: float | None = None
 
     @property
@@ -67,8 +66,15 @@ class AuditChoices:
 
     @property
     def consequences(self) -> dict[str, Any]:
-        """What ``--rules`` names: a graph, rules or both."""
-        return {"graph" if name.endswith((".dot", ".gv")) else "rules": name for name in self.rules}
+        """What ``--twins`` says of consequences: a graph, rules or both."""
+        said = [name for name in self.twins if name not in TWINS]
+        return {"graph" if name.endswith((".dot", ".gv")) else "rules": name for name in said}
+
+    @property
+    def questions(self) -> list[str]:
+        """Kinds of twins to compare: those that are named, or all."""
+        named = [name for name in TWINS[:-1] if name in self.twins]
+        return named if named and "all" not in self.twins else [*TWINS[:-1]]
 
 
 def check_choices(choices: AuditChoices) -> None:
@@ -79,11 +85,14 @@ def check_choices(choices: AuditChoices) -> None:
         raise InputError(
             "--delta limits what is added to the mean loss, which needs labels. Name them: --target COLUMN."
         )
-    if choices.twins is None and choices.rules:
-        raise InputError("--rules says what follows from an attribute, for --twins. Add --twins all.")
-    if len(choices.consequences) < len(choices.rules):
-        raise InputError("--rules takes one file of rules (.toml, or the word learned) and one graph (.dot).")
-    if choices.twins is not None and not choices.sensitive:
+    for word in choices.twins:
+        if word not in (*TWINS, "learned") and not word.endswith((".toml", ".dot", ".gv")):
+            raise InputError(
+                f"--twins takes {', '.join(TWINS)}, FILE.toml, FILE.dot or learned, got {word!r}."
+            )
+    if len(choices.consequences) < len({*choices.twins} - {*TWINS}):
+        raise InputError("--twins takes one file of rules (.toml, or the word learned) and one graph (.dot).")
+    if choices.twins and not choices.sensitive:
         raise InputError("--twins needs to know what twins differ in. Name it: --sensitive COLUMN.")
     if choices.metric is None and not choices.sensitive:
         raise InputError(
@@ -184,7 +193,7 @@ def run_audit(
             progress.note(note)
         if explore:
             check_explorable(case, people)
-        without = {} if choices.twins is None else check_twins(case, people, choices)
+        without = check_twins(case, people, choices) if choices.twins else {}
     with progress.stage("Auditing", spinner=False):
         result = audit_case(
             case, target=choices.target, progress=progress.searches, engine=engine, map_folder=map_folder
@@ -196,7 +205,7 @@ def run_audit(
         for why in (*unknown, *hidden):
             progress.note(why)
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
-    if choices.twins is not None:
+    if choices.twins:
         with progress.stage("Comparing kinds of twins"):
             extras["twins"], unknown = twins_of_case(case, people, choices, without)
         for why in unknown:
@@ -268,10 +277,7 @@ def impact_of(audited: Audited) -> tuple[tuple[ImpactTable, ...], tuple[str, ...
     return impact_tables(selected, told, groups, kind=kind, outcome=outcome), tuple(notes)  # type: ignore[arg-type]
 
 
-# Three kinds of twins of the people of an audit: what `--twins` and `--rules` ask for.
-
-
-QUESTIONS = ("attribute", "consequences", "matched")
+# Three kinds of twins of the people of an audit: what `--twins` asks for.
 
 
 class _Asked:
@@ -296,10 +302,10 @@ def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict
     """Read graph and rules before the audit is run, and raise where they fit no sensitive column."""
     from likewise.counterfactuals.causal.consequences import Consequences
 
-    if not choices.rules:
-        if choices.twins == "consequences":
+    if not choices.consequences:
+        if choices.questions == ["consequences"]:
             raise InputError(
-                "--twins consequences needs to know them. Add --rules learned, --rules rules.toml or --rules graph.dot."
+                "--twins consequences needs to know them. Add --twins learned, --twins rules.toml or --twins graph.dot."
             )
         return {}
     from likewise.counterfactuals.edits import Edit
@@ -330,8 +336,9 @@ def twins_of_case(
     given = choices.consequences or {"rules": "learned"}
     studies, notes = [], [f"consequences of {name} are n/a: {why}" for name, why in without.items()]
     for name in _seen(case):
-        asked = [*QUESTIONS] if choices.twins == "all" else [str(choices.twins)]
-        asked = [question for question in asked if question != "consequences" or name not in without]
+        asked = [
+            question for question in choices.questions if question != "consequences" or name not in without
+        ]
         if not asked:
             continue
         try:
@@ -349,7 +356,7 @@ def twins_of_case(
                 )
             )
         except LikewiseError as error:
-            if choices.rules:
+            if choices.consequences:
                 raise
             notes.append(f"kinds of twins by {name} are n/a: {error}")
     notes += [
@@ -370,8 +377,8 @@ def _seen(case: Case) -> list[str]:
 PART = "part of the model "
 # Options that a repetition takes over. None of them lets a file run code, writes a file or opens a connection.
 REPEATED = (
-    "target", "favourable", "sensitive", "edit", "metric", "limit", "eps", "delta", "twins", "rules", "columns", "read",
-    "sample", "budget-seconds", "seed", "set",
+    "target", "favourable", "sensitive", "edit", "metric", "limit", "eps", "delta", "twins", "columns", "read", "sample",
+    "seed", "set",
 )  # fmt: skip
 
 
@@ -379,10 +386,15 @@ def recorded_options(ctx: click.Context) -> dict[str, list[str]]:
     """Return the options of an audit as text, by their long names."""
     found: dict[str, list[str]] = {}
     for name in REPEATED:
-        value = ctx.params[name.replace("-", "_")]
+        value = ctx.params[name]
         if value is not None and value != ():
             found[name] = [str(one) for one in (value if isinstance(value, tuple) else [value])]
     return found
+
+
+def rule_files(options: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the files of rules and graphs that ``--twins`` names."""
+    return [word for word in options.get("twins", ()) if word not in (*TWINS, "learned")]
 
 
 def inputs_of(
@@ -398,5 +410,5 @@ def inputs_of(
         paths |= {f"{PART}{part.name}": str(part) for part in model_files(Path(model))[1:]}
     paths |= {name: options[name][-1] for name in ("metric", "columns") if name in options}
     paths |= {} if config is None else {"config": config}
-    paths |= {f"file of rules {path}": path for path in options.get("rules", ()) if path != "learned"}
+    paths |= {f"file of rules {path}": path for path in rule_files(options)}
     return {name: {"path": path, "sha256": hash_of(path)} for name, path in paths.items()}

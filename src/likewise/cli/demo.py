@@ -24,21 +24,11 @@ PRESET = "adult-best"
 PAGE = Path("likewise-demo.html")
 
 
-@verb(
-    "demo",
-    epilog=example("likewise demo -o demo.html"),
-)
+@verb("demo", epilog=example("likewise demo -o demo.html"))
 @option("--quick", is_flag=True, help="Less training and fewer people: a look in half a minute.")
 @options("seed")
-@outputs("html", "json", "-")
-@options("language", "quiet")
-def command(
-    outputs: Outputs,
-    quick: bool,
-    language: str,
-    seed: int,
-    quiet: bool,
-) -> None:
+@outputs("html", "json", "-", then=["language"])
+def command(outputs: Outputs, quick: bool, seed: int) -> None:
     """Show what the package does on the Adult census data: who earns more than $50k.
 
     Trains a plain network and SenSR on split 0, evaluates and audits both on the test people with the metric of
@@ -46,12 +36,12 @@ def command(
     """
     if outputs.get("html") is None and is_installed("jinja2"):
         # The demo may be run again and again: it replaces its own page.
-        outputs = Outputs({"html": PAGE, **outputs.paths}, force=True)
+        outputs = replace(outputs, paths={"html": PAGE, **outputs.paths}, force=True)
     from likewise.core.messages import Texts
     from likewise.datasets import load_adult
     from likewise.report import Comparison
 
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     if outputs.get("html") is None:
         progress.note(
             "there will be no page, for which jinja2 is needed. Run: pip install 'likewise[report]'"
@@ -71,14 +61,12 @@ def command(
     deliver_comparison(
         Comparison.of(entries),
         outputs,
-        quiet=quiet,
-        title=Texts(language)("page.title.demo"),
+        title=Texts(outputs.language)("page.title.demo"),
         labels=dict(enumerate(data.target_names)),
         explore=_explore(models, data, {title: result for title, (_, result) in entries.items()}),
-        language=language,
         provenance=provenance,
     )
-    if not quiet and not outputs.screen:
+    if not outputs.quiet and not outputs.screen:
         from likewise.training.estimators.parameters import SENSR_PRESETS
 
         click.echo(f"SenSR is the preset {PRESET!r} with a full phase. Known: {SENSR_PRESETS[PRESET].told}")

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import (
-    Key,
-    example,
-    option,
-    options,
-    repeated_command,
-    settings,
-    table_options,
-    verb,
-)
+from likewise.cli.options import INSIDE, Key, example, option, options, repeated_command, settings, verb
 from likewise.cli.output import Outputs, announce_plan, deliver_comparison, outputs, reporting, say
 from likewise.cli.reading import load, parse_budget, provenance_now, read_training_table
 from likewise.cli.train import METHODS, train_method
@@ -39,7 +30,6 @@ if TYPE_CHECKING:
     from likewise.models.matching import Matched
 
 _LEAST = ("changed", "pure", "gap", "group")
-_INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 
 
 @verb(
@@ -51,8 +41,7 @@ _INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
         after="Run the same command again after a stop: finished cells are kept, and only the missing ones are computed.",
     ),
 )
-@click.argument("table", type=click.Path(path_type=Path))
-@options("target", "favourable", "classes", "sensitive", "edit", "metric", "eps", "confidence")
+@options("table", "target", "favourable", "classes", "sensitive", "edit", "metric", "eps", "confidence")
 @option("--model", metavar="MODEL", help="Your model, to search beside.")
 @option(
     "--compare",
@@ -64,7 +53,6 @@ _INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
     "--within",
     type=click.FloatRange(0.0, 1.0),
     default=0.01,
-    show_default=True,
     help="The rule: balanced accuracy that may be given up.",
 )
 @option(
@@ -74,26 +62,25 @@ _INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
     multiple=True,
     help=f"The rule: make {', '.join(_LEAST)} least, in this order. Repeatable.",
 )
-@table_options
-@options("sample", "seed", "jobs")
+@options("read", "sample", "seed", "jobs")
 @settings(
     "search",
     "immutable",
     folds=Key("N", "Of the cross-validation; by default 5, 3 if many.", click.IntRange(min=2)),
-    test_share=Key("SHARE", "People put aside, to check the choice on.", _INSIDE, 0.2),
+    test_share=Key("SHARE", "People put aside, to check the choice on.", INSIDE, 0.2),
     steps=Key("N", "Training steps of compared methods.", click.IntRange(min=1)),
 )
-@outputs("folder", "html", "json", "-", folder="The search: page, tables, trainings, the chosen model.")
-@options("language", "trust", "quiet", "config")
+@outputs(
+    "folder",
+    "html",
+    "json",
+    "-",
+    then=("language", "trust", "config"),
+    folder="The search: page, tables, trainings, the chosen model.",
+)
 @click.pass_context
 def command(
-    ctx: click.Context,
-    /,
-    table: Path,
-    compare: Sequence[str],
-    outputs: Outputs,
-    quiet: bool,
-    **given: Any,
+    ctx: click.Context, /, table: Path, compare: Sequence[str], outputs: Outputs, **given: Any
 ) -> None:
     """Search for a less discriminatory alternative, and document the search.
 
@@ -106,7 +93,7 @@ def command(
     With --compare the named methods are trained on 80% of the people, and all are audited and evaluated on the rest,
     side by side: -o FILE.html, FILE.json or - (JSON on the screen).
     """
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     folder = outputs.get("folder")
     if compare:
         if folder is not None or given["model"] is not None:
@@ -114,7 +101,7 @@ def command(
                 "--compare writes -o FILE.html or FILE.json, and takes models itself: --compare MODEL."
             )
         parse_budget(given["eps"])
-        compare_models(table, compare, outputs, progress, given, quiet=quiet)
+        compare_models(table, compare, outputs, progress, given)
         return
     if folder is None or len(outputs.paths) > 1:
         raise InputError("Where should the search be kept? Name one new folder: -o FOLDER/.")
@@ -124,22 +111,21 @@ def command(
 
     check_improvement_folder(folder)
     try:
-        found = _improved(table, folder, outputs.force, given, progress, quiet)
+        found = _improved(table, folder, outputs, given, progress)
         stop_if_interrupted()
     except KeyboardInterrupt:
-        if not quiet:
-            say("What was finished is kept. Run the same command to go on.", err=True)
+        outputs.say("What was finished is kept. Run the same command to go on.", err=True)
         raise
     found = replace(found, command=repeated_command(ctx))
     models = [] if given["model"] is None else [given["model"]]
     provenance = provenance_now([table], models)
-    written = write_improvement(found, folder, language=given["language"], provenance=provenance)
-    if not quiet:
+    written = write_improvement(found, folder, language=outputs.language, provenance=provenance)
+    if not outputs.quiet:
         _show(found, written)
 
 
 def _improved(
-    table: Path, folder: Path, force: bool, given: dict[str, Any], progress: Progress, quiet: bool
+    table: Path, folder: Path, outputs: Outputs, given: dict[str, Any], progress: Progress
 ) -> Improvement:
     from likewise.data.case import check_finite, check_varied
     from likewise.data.target import find_value, unique_values
@@ -164,8 +150,8 @@ def _improved(
 
         def announce(plan: Plan) -> None:
             stack.close()  # the bar of the cells before: two of them would overwrite each other
-            announce_plan(plan, given["jobs"], quiet)
-            reporter[0] = stack.enter_context(reporting(len(plan.tasks), quiet, unit="fold"))
+            announce_plan(plan, given["jobs"], outputs)
+            reporter[0] = stack.enter_context(reporting(len(plan.tasks), outputs, unit="fold"))
 
         def report(done: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
             if reporter[0] is not None:
@@ -185,7 +171,7 @@ def _improved(
             confidence=given["confidence"],
             n_jobs=given["jobs"],
             folder=folder,
-            replace_other=force,
+            replace_other=outputs.force,
             favourable=favourable,
             scales={name: plan.scale for name, plan in people.plans.items() if plan.scale is not None}
             or None,
@@ -231,8 +217,6 @@ def compare_models(
     outputs: Outputs,
     progress: Progress,
     given: dict[str, Any],
-    *,
-    quiet: bool,
 ) -> None:
     """Train the named methods, load the named models, and audit and evaluate all of them."""
     from likewise.report import Comparison
@@ -250,8 +234,6 @@ def compare_models(
     deliver_comparison(
         Comparison.of(entries),
         outputs,
-        quiet=quiet,
-        language=given["language"],
         provenance=provenance_now([table], [*sources.values()]),
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from likewise.cli.options import TableChoices, example, option, options, table_options, verb
+from likewise.cli.options import TableChoices, example, option, options, verb
 from likewise.cli.output import Outputs, check_outputs, outputs, say
 from likewise.core.progress import Progress
 from likewise.core.text import printable
@@ -27,20 +27,11 @@ DEFAULT = Path("columns.toml")
     "inspect",
     epilog=example("likewise datasets german -o people.csv", "likewise inspect people.csv --target target"),
 )
-@click.argument("table", type=click.Path(path_type=Path))
+@options("table")
 @option("--no-file", is_flag=True, help="Print only.")
-@options("target_left_out")
-@table_options
-@outputs("toml")
-@options("quiet", "config")
-def command(
-    table: Path,
-    outputs: Outputs,
-    no_file: bool,
-    target: str | None,
-    reading: TableChoices,
-    quiet: bool,
-) -> None:
+@options("target_left_out", "read")
+@outputs("toml", then=["config"])
+def command(table: Path, outputs: Outputs, no_file: bool, target: str | None, reading: TableChoices) -> None:
     """Show how each column of a table will be read: its kind, range and missing cells, and what looks like an id.
 
     The same is written to columns.toml unless it exists, or to -o FILE.toml. Correct it if a guess is wrong, and pass it to
@@ -57,7 +48,7 @@ def command(
     from likewise.data.table_files import read_table
     from likewise.data.type_inference import write_columns
 
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     found = read_table(table, reading.reading, ignore=reading.ignore)
     for note in found.notes:
         progress.note(note)
@@ -68,7 +59,7 @@ def command(
     if reading.only:
         frame = frame[[name for name in frame.columns if name in {*reading.only, target}]]
     looks = tuple(_called_target(look, target) for look in planned_looks(frame, reading))
-    if not quiet:
+    if not outputs.quiet:
         say(f"{table.name}: {len(frame):,} people, {len(looks):,} columns")
         say("")
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -76,9 +67,8 @@ def command(
             click.echo(line if width is None else _short(line, width))
     if file is not None:
         write_columns(looks, file, table=table.name)
-        if not quiet:
-            say("")
-            say(f"Wrote {file}. Correct what was guessed wrong, and pass it on: --columns {file}")
+        outputs.say("")
+        outputs.say(f"Wrote {file}. Correct what was guessed wrong, and pass it on: --columns {file}")
     elif kept and not no_file:
         progress.note(
             f"{DEFAULT} is there already and was left as it is. Pass -o FILE.toml or --force to write this."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import TableChoices, example, option, options, table_options, verb
+from likewise.cli.options import TableChoices, example, option, options, verb
 from likewise.cli.output import Outputs, outputs, say
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress
@@ -19,18 +19,14 @@ from likewise.core.progress import Progress
         "likewise learn-metric people.csv --sensitive sex --target target -o metric.safetensors",
     ),
 )
-@click.argument("table", type=click.Path(path_type=Path))
-@options("sensitive", "target_left_out")
-@table_options
+@options("table", "sensitive", "target_left_out", "read")
 @option(
     "--diagnose/--no-diagnose",
     default=True,
-    show_default=True,
     help="Show how well each sensitive column can still be predicted under the metric.",
 )
 @options("sample", "seed")
-@outputs("safetensors", required=True)
-@options("quiet", "config")
+@outputs("safetensors", then=["config"], required=True)
 def command(
     table: Path,
     outputs: Outputs,
@@ -40,7 +36,6 @@ def command(
     diagnose: bool,
     seed: int,
     sample: int | None,
-    quiet: bool,
 ) -> None:
     """Learn a fair metric: people who differ only along sensitive directions are comparable.
 
@@ -53,7 +48,7 @@ def command(
     from likewise.auditing.case_evaluation import diagnose_metric
     from likewise.data.case import TableRequest, read_people
 
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     with progress.stage(f"Reading {table.name}"):
         asked = TableRequest(target, choices=reading, needed=sensitive, sample=sample, seed=seed)
         people = read_people(table, asked)
@@ -63,7 +58,7 @@ def command(
         learner = fit_metric(people.frame, sensitive, people.domain())
         metric = learner.metric_
         metric.save(outputs.paths["safetensors"])
-    if quiet:
+    if outputs.quiet:
         return
     size = 0 if metric.subspace is None else metric.subspace.dim
     say(

@@ -24,7 +24,8 @@ class Option(click.Option):
     """An option whose values may be explained in a section of their own below the options."""
 
     def __init__(self, *given: Any, legend: Mapping[str, str] | None = None, **choices: Any) -> None:
-        super().__init__(*given, **choices)
+        shown = choices.get("default") is not None
+        super().__init__(*given, **{"show_default": shown, **choices})
         self.legend = legend or {}
 
     def get_help_extra(self, ctx: click.Context) -> Any:
@@ -136,6 +137,9 @@ def repeated_command(ctx: click.Context) -> str:
 
 # --read and --set: KEY=VALUE, of which each verb knows some.
 
+# A share that is neither none nor all.
+INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+
 
 @dataclass(frozen=True)
 class Key:
@@ -173,10 +177,10 @@ READ = {
 SETTINGS = {
     "search": _choice("Search", "auto", "candidates", "gradient", "domain", "exact"),
     "loss": _choice("Loss", "auto", "cross_entropy", "hinge", "zero_one", "squared"),
+    "budget_seconds": Key("N", "Time limit of the search.", click.FloatRange(min=0, min_open=True)),
+    "engine": Key("WHERE", "Where it is computed: local, dask, dask:WORKERS or dask:ADDRESS.", default="local"),
     "tolerance": Key("NUMBER", "Predictions this close are the same decision.", click.FloatRange(min=0), 0.0),
-    "confidence": Key(
-        "SHARE", "Of intervals and bounds.", click.FloatRange(0, 1, min_open=True, max_open=True), 0.95
-    ),
+    "confidence": Key("SHARE", "Of intervals and bounds.", INSIDE, 0.95),
     "immutable": _columns("No counterpart may differ in it."),
     "model_takes": _choice("Columns or encoded numbers", "auto", "table", "encoded"),
     "explore": Key("yes", "Put model and people into the page, to try edits.", bool, False),
@@ -259,13 +263,37 @@ def trusting(words: Sequence[str]) -> dict[str, Any]:
     return {"allow_pickle": "pickle" in words, "trust": "process" in words, "trusted": types}
 
 
+# --limit: a share of decisions.
+
+
+def limit_option(help_: str) -> Callable[[F], F]:
+    """Return the option ``--limit SHARE``, whose value is a share."""
+    return option("--limit", metavar="SHARE", callback=lambda ctx, parameter, word: _share(word), help=help_)
+
+
+def _share(text: str | None) -> float | None:
+    """Read ``--limit``: a percentage, or a number between 0 and 1."""
+    if text is None:
+        return None
+    word = str(text).strip()
+    try:
+        share = float(word[:-1]) / 100 if word.endswith("%") else float(word)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"--limit must be a share of the decisions such as 1% or 0.01, got {text!r}.")
+    return share
+
+
 EPS = 0.1
-_FILE = click.Path(path_type=Path)
-_SHARE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
-_ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
-_TWINS = ["attribute", "consequences", "matched", "all"]
+_PATH, _FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
+_SECONDS = click.FloatRange(min=0, min_open=True)
+TWINS = ("attribute", "consequences", "matched", "all")
 
 _SHARED: dict[str, Callable[[Any], Any]] = {
+    "model": click.argument("model"),
+    "table": click.argument("table", type=_PATH),
+    "read": table_options,
     "target": option("--target", required=True, metavar="COLUMN", help="Column that the model predicts."),
     "target_left_out": option(
         "--target", metavar="COLUMN", help="Column that the model predicts, if the table has it."
@@ -287,24 +315,13 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "metric": option(
         "--metric",
-        type=_FILE,
+        type=_PATH,
         metavar="FILE",
         help="Who is comparable: a file of learn-metric, or learned, or columns.",
     ),
-    "eps": option(
-        "--eps",
-        default=f"{EPS}",
-        show_default=True,
-        metavar="EPS",
-        help="Tolerated distance, or age=2,hours=5.",
-    ),
+    "eps": option("--eps", default=f"{EPS}", metavar="EPS", help="Tolerated distance, or age=2,hours=5."),
     "eps_asked": option("--eps", metavar="EPS", help="Also people this far apart, or age=2,hours=5."),
-    "limit": option(
-        "--limit",
-        metavar="SHARE",
-        callback=lambda ctx, parameter, word: parse_share(word),
-        help="Decisions that may change: 1%. Exit code 1 above it.",
-    ),
+    "limit": limit_option("Decisions that may change: 1%. Exit code 1 above it."),
     "full": option("--full", is_flag=True, help="Print also the loss, ε and what is proved."),
     "delta": option(
         "--delta",
@@ -313,72 +330,34 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         help="Largest gap allowed at ε; exit code 1 above it.",
     ),
     "confidence": option(
-        "--confidence",
-        type=_SHARE,
-        default=0.95,
-        show_default=True,
-        metavar="SHARE",
-        help="Of intervals and bounds.",
+        "--confidence", type=INSIDE, default=0.95, metavar="SHARE", help="Of intervals and bounds."
     ),
     "twins": option(
         "--twins",
-        type=click.Choice(_TWINS),
-        metavar="KIND",
-        help=f"Realistic counterparts: {', '.join(_TWINS)}.",
-    ),
-    "rules": option(
-        "--rules",
         multiple=True,
-        metavar="FILE",
-        help="For --twins: FILE.toml, FILE.dot (a graph) or learned.",
+        metavar="KIND|FILE",
+        help=f"Realistic counterparts: {', '.join(TWINS)}; what follows from an attribute: FILE.toml, FILE.dot (a graph) or "
+        "learned. Repeatable.",
     ),
     "columns": option(
-        "--columns",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="What the columns are; from `likewise inspect`.",
+        "--columns", type=_FILE, metavar="FILE", help="What the columns are; from `likewise inspect`."
     ),
     "sample": option(
         "--sample", type=click.IntRange(min=2), metavar="N", help="Take N people at random instead of all."
     ),
-    "budget": option("--budget-seconds", type=_ABOVE_ZERO, metavar="N", help="Time limit of the search."),
     "proof_budget": option(
-        "--budget-seconds",
-        type=_ABOVE_ZERO,
-        metavar="N",
-        default=60.0,
-        show_default=True,
-        help="CPU time of the proof.",
+        "--budget-seconds", type=_SECONDS, metavar="N", default=60.0, help="CPU time of the proof."
     ),
     "seed": option(
         "--seed",
         type=click.IntRange(min=0),
         default=0,
-        show_default=True,
         metavar="N",
         help="The same seed gives the same result.",
     ),
-    "jobs": option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        default=2,
-        show_default=True,
-        metavar="N",
-        help="Trainings at a time.",
-    ),
+    "jobs": option("--jobs", type=click.IntRange(min=1), default=2, metavar="N", help="Trainings at a time."),
     "language": option(
-        "--language",
-        type=click.Choice(LANGUAGES),
-        default="en",
-        show_default=True,
-        help="Language of page and terminal.",
-    ),
-    "engine": option(
-        "--engine",
-        default="local",
-        show_default=True,
-        metavar="ENGINE",
-        help="local, dask, dask:WORKERS, dask:ADDRESS.",
+        "--language", type=click.Choice(LANGUAGES), default="en", help="Language of page and terminal."
     ),
     "trust": option(
         "--trust",
@@ -392,16 +371,11 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
             "package.Type": "Load this type from a skops file.",
         },
     ),
-    "sign": option(
-        "--sign",
-        type=click.Path(path_type=Path),
-        metavar="KEY",
-        hidden=True,  # told beside the folder that it signs
-    ),
+    "sign": option("--sign", type=_PATH, metavar="KEY", hidden=True),  # told beside the folder that it signs
     "quiet": option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells."),
     "config": option(
         "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=_FILE,
         metavar="FILE",
         is_eager=True,
         expose_value=False,
@@ -427,17 +401,3 @@ def example(*lines: str, after: str = "") -> str:
     # The first character tells click not to wrap these lines.
     shown = "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
     return f"{shown}\n\n{after}" if after else shown
-
-
-def parse_share(text: str | None) -> float | None:
-    """Read ``--limit``: a percentage, or a number between 0 and 1."""
-    if text is None:
-        return None
-    word = str(text).strip()
-    try:
-        share = float(word[:-1]) / 100 if word.endswith("%") else float(word)
-    except ValueError:
-        share = -1.0
-    if not 0.0 <= share <= 1.0:
-        raise InputError(f"--limit must be a share of the decisions such as 1% or 0.01, got {text!r}.")
-    return share

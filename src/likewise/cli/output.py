@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import F, option
+from likewise.cli.options import F, option, options
 from likewise.core.errors import InputError, require
 from likewise.core.files import check_replaceable
 from likewise.core.launch import launched
@@ -58,10 +58,12 @@ def say(line: str, *, err: bool = False) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What ``-o`` names: paths by kind, which is a suffix without its dot, ``folder``, or ``-``."""
+    """What is written and printed; paths by kind, which is a suffix without its dot, ``folder``, or ``-``."""
 
     paths: Mapping[str, Path]
     force: bool = False
+    quiet: bool = False
+    language: str = "en"
 
     def get(self, kind: str) -> Path | None:
         """Return the path of a kind, if one is named."""
@@ -77,6 +79,11 @@ class Outputs:
         files = [path for kind, path in self.paths.items() if kind not in ("-", "folder", "parquet")]
         check_outputs(files, force=self.force)
 
+    def say(self, line: str, *, err: bool = False) -> None:
+        """Print one line, unless nothing is to be printed."""
+        if not self.quiet:
+            say(line, err=err)
+
 
 _KINDS = {
     "html": ("FILE.html", "A page: one file, no network."),
@@ -90,7 +97,7 @@ _KINDS = {
 }
 
 
-def parse_outputs(words: Sequence[str], kinds: Sequence[str], *, force: bool) -> Outputs:
+def parse_outputs(words: Sequence[str], kinds: Sequence[str]) -> dict[str, Path]:
     """Sort paths by what they are, and refuse what a verb cannot write."""
     found: dict[str, Path] = {}
     for word in words:
@@ -103,19 +110,20 @@ def parse_outputs(words: Sequence[str], kinds: Sequence[str], *, force: bool) ->
         if kind in found:
             raise InputError(f"-o names {str(found[kind])!r} and {word!r}, two of the same kind. Choose one.")
         found[kind] = path
-    return Outputs(found, force)
+    return found
 
 
-def outputs(*kinds: str, required: bool = False, **named: str) -> Callable[[F], F]:
-    """Add ``-o PATH`` and ``--force`` to a verb, which gets `Outputs` called `outputs`; `named` are other legends."""
+def outputs(*kinds: str, then: Sequence[str] = (), required: bool = False, **named: str) -> Callable[[F], F]:
+    """Add ``-o``, ``--force``, `then` and ``--quiet`` to a verb, which gets `Outputs`; `named` are other legends."""
     many = len(kinds) > 1
     legend = {_KINDS[kind][0]: named.get(kind, _KINDS[kind][1]) for kind in kinds}
+    asked = ("force", "quiet", *(["language"] if "language" in then else []))
 
     def add(function: F) -> F:
         @functools.wraps(function)
         def verb(**given: Any) -> Any:
-            words, force = given.pop("output"), given.pop("force")
-            found = parse_outputs(words if many else words[-1:], kinds, force=force)
+            words, said = given.pop("output"), {name: given.pop(name) for name in asked}
+            found = Outputs(parse_outputs(words if many else words[-1:], kinds), **said)
             if not launched().several:  # else the first process checks them, and tells the others
                 found.check()
             return function(outputs=found, **given)
@@ -130,7 +138,7 @@ def outputs(*kinds: str, required: bool = False, **named: str) -> Callable[[F], 
             legend=legend if many else None,
         )
         add_force = option("--force", is_flag=True, help="Replace files that exist.")
-        return add_output(add_force(verb))  # type: ignore[no-any-return]
+        return add_output(add_force(options(*then, "quiet")(verb)))  # type: ignore[no-any-return]
 
     return add
 
@@ -138,7 +146,6 @@ def outputs(*kinds: str, required: bool = False, **named: str) -> Callable[[F], 
 def deliver(
     outputs: Outputs,
     *,
-    quiet: bool,
     document: Callable[[], str],
     show: Callable[[], object],
     partial: bool = False,
@@ -152,7 +159,7 @@ def deliver(
             write(path)
     if outputs.screen:
         click.echo(document().rstrip("\n"))
-    elif not quiet:
+    elif not outputs.quiet:
         if outputs.paths:
             say(f"Wrote {join_words([str(path) for path in outputs.paths.values()], 'and')}.")
         show()
@@ -162,8 +169,6 @@ def deliver_document(
     outputs: Outputs,
     document: Mapping[str, Any],
     *,
-    quiet: bool,
-    language: str = "en",
     title: str | None = None,
     rows: Any = None,
     partial: bool = False,
@@ -174,10 +179,10 @@ def deliver_document(
     from likewise.report import print_document, write
     from likewise.report.writing import write_text
 
+    language = outputs.language
     page: dict[str, Any] = {"title": title, "language": language, "overwrite": outputs.force}
     deliver(
         outputs,
-        quiet=quiet,
         partial=partial,
         document=lambda: to_json(document),
         show=lambda: print_document(document, language=language),
@@ -191,11 +196,9 @@ def deliver_comparison(
     comparison: Any,
     outputs: Outputs,
     *,
-    quiet: bool,
     title: str | None = None,
     labels: Mapping[Any, str] | None = None,
     explore: Mapping[str, Any] | None = None,
-    language: str = "en",
     provenance: Provenance | None = None,
 ) -> None:
     """Write a comparison as it was asked for, and print its table."""
@@ -203,11 +206,10 @@ def deliver_comparison(
     from likewise.core.plain import to_json
 
     said: dict[str, Any] = {"labels": labels, "provenance": provenance}
-    page: dict[str, Any] = {"title": title, "language": language, "explore": explore}
+    page: dict[str, Any] = {"title": title, "language": outputs.language, "explore": explore}
     force = outputs.force
     deliver(
         outputs,
-        quiet=quiet,
         document=lambda: to_json(report.comparison_document(comparison, **said)),
         show=lambda: report.print_comparison(comparison, labels=labels),
         html=lambda path: report.write_html(comparison, path, overwrite=force, **page, **said),
@@ -218,22 +220,20 @@ def deliver_comparison(
 # Cells: trainings that run in processes of their own and are kept.
 
 
-def announce_plan(plan: Plan, jobs: int, quiet: bool) -> None:
+def announce_plan(plan: Plan, jobs: int, outputs: Outputs) -> None:
     """Say how much is kept and how much is left to compute."""
-    if quiet:
-        return
     for line in plan.damaged:
-        say(f"Note: {line}; it is computed again.", err=True)
+        outputs.say(f"Note: {line}; it is computed again.", err=True)
     if plan.replaced:
-        say(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
+        outputs.say(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
     kept = f"{plan.finished} cells are finished; " if plan.finished else ""
-    say(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
+    outputs.say(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
 
 
 @contextmanager
-def reporting(total: int, quiet: bool, *, unit: str = "seed") -> Iterator[Reporter | None]:
+def reporting(total: int, outputs: Outputs, *, unit: str = "seed") -> Iterator[Reporter | None]:
     """Yield what to call after each cell: a bar with the time left on a terminal, or a line per cell in a log."""
-    if quiet or not total:
+    if outputs.quiet or not total:
         yield None
         return
     on_terminal = bool(open_console(stderr=True).is_terminal)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import EXIT_INTERRUPTED
-from likewise.cli.options import F, Key, example, option, options, parse_share, settings, table_options, verb
+from likewise.cli.options import F, Key, example, limit_option, option, options, settings, verb
 from likewise.cli.output import Outputs, deliver_document, outputs
 from likewise.cli.reading import match_files, provenance_now
 from likewise.core.errors import InputError, UnfairError
@@ -39,26 +39,16 @@ def _change_options(function: F) -> F:
         ("--fixed", "Column that cannot be changed. Repeatable."),
     ):
         function = option(flag, multiple=True, metavar="COLUMN", help=help_)(function)
-    add: Callable[[F], F] = option(
-        "--rules",
-        default="learned",
-        show_default=True,
-        metavar="FILE",
-        help="What nobody can be: FILE.toml, learned from the table, or none.",
-    )
+    shown = "What nobody can be: FILE.toml, learned from the table, or none."
+    add: Callable[[F], F] = option("--rules", default="learned", metavar="FILE", help=shown)
     return add(function)
 
 
 def _budget(seconds: float) -> Callable[[F], F]:
-    add: Callable[[F], F] = option(
-        "--budget-seconds",
-        type=click.FloatRange(min=0, min_open=True),
-        default=seconds,
-        show_default=True,
-        metavar="N",
-        help="CPU time of each least change.",
+    above = click.FloatRange(min=0, min_open=True)
+    return option(
+        "--budget-seconds", type=above, default=seconds, metavar="N", help="CPU time of each least change."
     )
-    return add
 
 
 def _situation(
@@ -90,33 +80,24 @@ def _situation(
         after="Exit codes: 0 done; 2 bad input. --columns FILE may say of each column: actionable, direction, step, cost.",
     ),
 )
-@click.argument("model")
-@click.argument("table", type=click.Path(path_type=Path))
+@options("model", "table")
 @option(
     "--row", required=True, metavar="N", help="The person: line or row of the table, as an audit names it."
 )
 @options("target_left_out", "favourable", "sensitive")
 @_change_options
-@option(
-    "--alternatives",
-    type=click.IntRange(0, 20),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Further ways.",
-)
+@option("--alternatives", type=click.IntRange(0, 20), default=3, metavar="N", help="Further ways.")
 @option(
     "--reason-codes",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help='Words for reasons: hours = "Too few hours".',
 )
-@table_options
+@options("read")
 @_budget(10.0)
 @options("seed")
 @settings("model_takes", cost=_COST)
-@outputs("html", "json", "-")
-@options("language", "trust", "quiet", "config")
+@outputs("html", "json", "-", then=("language", "trust", "config"))
 def command(
     model: str,
     table: Path,
@@ -124,8 +105,6 @@ def command(
     alternatives: int,
     reason_codes: Path | None,
     outputs: Outputs,
-    language: str,
-    quiet: bool,
     **given: Any,
 ) -> None:
     """Explain one person's decision, and what would change it.
@@ -137,14 +116,14 @@ def command(
     from likewise.explaining.person import explain_person
     from likewise.report import person_document
 
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     situation = _situation(model, table, given, progress, owner="person")
     with progress.stage("Looking for the least change"):
         place: Any = int(row) if row.lstrip("-").isdigit() else row
         found = explain_person(situation, place, alternatives=alternatives, reason_codes=reason_codes)
     made = provenance_now([table], [model])
     document = person_document(found, name=model, source=table.name, provenance=made)
-    deliver_document(outputs, document, quiet=quiet, language=language)
+    deliver_document(outputs, document)
 
 
 @verb(
@@ -156,15 +135,8 @@ def command(
         "--keep FOLDER keeps finished parts: the same command goes on there, and --part 2/8 does the second eighth.",
     ),
 )
-@click.argument("model")
-@click.argument("table", type=click.Path(path_type=Path))
-@options("target_left_out", "favourable", "sensitive")
-@option(
-    "--limit",
-    metavar="SHARE",
-    callback=lambda ctx, parameter, word: parse_share(word),
-    help="Refused people whose counterpart may pay over 5% more or less: 1%. Exit code 1 above it.",
-)
+@options("model", "table", "target_left_out", "favourable", "sensitive")
+@limit_option("Refused people whose counterpart may pay over 5% more or less: 1%. Exit code 1 above it.")
 @_change_options
 @option(
     "--sample", type=click.IntRange(min=1), metavar="N", help="N refused people at random instead of all."
@@ -176,12 +148,11 @@ def command(
     help="Keep finished parts there.",
 )
 @option("--part", metavar="K/N", help="Only the K-th of N shares of the people.")
-@table_options
+@options("read")
 @_budget(2.0)
 @options("seed")
 @settings("model_takes", "confidence", cost=_COST)
-@outputs("html", "json", "-", "csv")
-@options("language", "trust", "quiet", "config")
+@outputs("html", "json", "-", "csv", then=("language", "trust", "config"))
 def recourse(
     model: str,
     table: Path,
@@ -191,8 +162,6 @@ def recourse(
     part: str | None,
     confidence: float,
     outputs: Outputs,
-    language: str,
-    quiet: bool,
     **given: Any,
 ) -> int:
     """Find what the favourable decision would cost everybody who is refused, and whether counterparts pay the same.
@@ -203,7 +172,7 @@ def recourse(
     from likewise.explaining.burden import recourse_of
     from likewise.report import recourse_document
 
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     situation = _situation(model, table, given, progress, owner="recourse")
     found = recourse_of(
         situation,
@@ -215,13 +184,11 @@ def recourse(
     )
     made = provenance_now([table], [model])
     document = recourse_document(found, name=model, source=table.name, provenance=made)
-    deliver_document(
-        outputs, document, quiet=quiet, language=language, rows=found.people, partial=found.stopped
-    )
+    deliver_document(outputs, document, rows=found.people, partial=found.stopped)
     if found.stopped:
         return EXIT_INTERRUPTED
     if limit is not None and found.looked and found.unequal.value > limit:
-        raise UnfairError(Texts(language)("recourse.limit", share=found.unequal.value, limit=limit))
+        raise UnfairError(Texts(outputs.language)("recourse.limit", share=found.unequal.value, limit=limit))
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import cli
-from likewise.cli.case import PART, REPEATED, AuditChoices, impact_of, inputs_of, run_audit
+from likewise.cli.case import PART, REPEATED, AuditChoices, impact_of, inputs_of, rule_files, run_audit
 from likewise.cli.options import READ, SETTINGS, TableChoices, example, option, options, parse_keys, verb
 from likewise.cli.output import say
 from likewise.cli.reading import load
@@ -53,7 +53,6 @@ MOVED = ("model", "table", "metric", "columns", "config")
     "--rtol",
     type=click.FloatRange(min=0),
     default=TOLERANCE,
-    show_default=True,
     help="Numbers that differ by no more, relative to the larger, are the same.",
 )
 @option(
@@ -137,12 +136,10 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
         )
     options, inputs = dict(recorded.options), dict(recorded.inputs)
     named = {name: [inputs.get(name, {}).get("path")] for name in ("metric", "columns")}
-    named["rules"] = [
-        inputs.get(f"file of rules {path}", {}).get("path") for path in options.get("rules", ())
-    ]
+    rules = rule_files(options)
+    named["twins"] = [inputs.get(f"file of rules {path}", {}).get("path") for path in rules]
     for name, files in named.items():
-        asked = [None if name == "rules" and path == "learned" else path for path in options.get(name, ())]
-        if name in options and files != asked:
+        if name in options and files != (rules if name == "twins" else options[name]):
             raise InputError(f"The evidence names different files for its {name}, so it is damaged.")
     hashed = {name for name, known in inputs.items() if known["sha256"] is not None}
     idle = [name for name, place in moved.items() if place is not None and name not in {"model", *hashed}]
@@ -228,10 +225,8 @@ def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
 def _notes(recorded: Evidence) -> list[str]:
     """What may make figures differ although the files are the same."""
     said = []
-    if "budget-seconds" in (recorded.options or {}):
-        said.append(
-            "the audit had a time limit (--budget-seconds), so how far it came depends on the machine."
-        )
+    if parse_keys((recorded.options or {}).get("set", ()), SETTINGS)["budget_seconds"] is not None:
+        said.append("the audit had a time limit (budget_seconds), so how far it came depends on the machine.")
     if recorded.inputs["model"]["sha256"] is None:
         said.append("the model is code, so whether it has changed cannot be told.")
     return said

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import example, option, options, verb
-from likewise.cli.output import announce_plan, reporting, say
+from likewise.cli.output import Outputs, announce_plan, reporting, say
 
 if TYPE_CHECKING:
     from likewise.experiments.study import Study, StudyTable
@@ -44,7 +44,6 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     metavar="FOLDER",
     type=click.Path(path_type=Path),
     default=Path("reproduction"),
-    show_default=True,
     help="Folder; each study has its own in it.",
 )
 @options("jobs")
@@ -69,8 +68,7 @@ def command(
     names: Path | None,
     steps: int | None,
     only_tables: bool,
-    force: bool,
-    quiet: bool,
+    **said: Any,
 ) -> int:
     """Reproduce the paper's experiments: Figure 1 (toy), Table 1 (sentiment), Tables 2, 4 and 5 (adult).
 
@@ -79,6 +77,7 @@ def command(
     Writes OUT/<study>/ with table.csv, cells.csv, results.json, table.md, index.html and figures, and keeps every
     finished (method, seed) in OUT/<study>/cells.jsonl. The exit code is 3 where a cell could not be computed.
     """
+    outputs = Outputs({}, **said)
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     chosen = _studies(study, quick, {"vectors": vectors, "names": names, "n_steps": steps})
     from likewise.experiments.output import check_folder, write_results
@@ -90,17 +89,18 @@ def command(
         check_folder(store.folder)
     failures: tuple[Failure, ...] = ()
     if not only_tables:
-        plan = plan_run(stores, count, methods, replace_other=force)
-        announce_plan(plan, jobs, quiet)
+        plan = plan_run(stores, count, methods, replace_other=outputs.force)
+        announce_plan(plan, jobs, outputs)
         try:
-            with reporting(len(plan.tasks), quiet) as report:
+            with reporting(len(plan.tasks), outputs) as report:
                 failures = run_plan(plan, jobs=jobs, report=report)
         except KeyboardInterrupt:
-            _show_stop(plan, quiet)
+            _show_stop(plan, outputs)
             raise
     for _, store in stores:
         table, notes = write_results(store, count)
-        _show(table, store.folder, (*notes, *_not_finished(table)), quiet)
+        if not outputs.quiet:
+            _show(table, store.folder, (*notes, *_not_finished(table)))
     for failure in failures:
         task = failure.task
         say(f"Failed: {task.study.name}, {task.method}, seed {task.seed}: {failure.reason}", err=True)
@@ -120,15 +120,11 @@ def _studies(which: str, quick: bool, words: dict[str, Any]) -> list[Study]:
     return found
 
 
-def _show_stop(plan: Plan, quiet: bool) -> None:
-    if not quiet:
-        done = sum(
-            bool(plan.stores[task.study.name].find([task.method], [task.seed]).cells) for task in plan.tasks
-        )
-        say(
-            f"{done} of {len(plan.tasks)} cells were finished and are kept. Run the same command to go on.",
-            err=True,
-        )
+def _show_stop(plan: Plan, outputs: Outputs) -> None:
+    kept = (plan.stores[task.study.name].find([task.method], [task.seed]).cells for task in plan.tasks)
+    done = sum(map(bool, kept))
+    said = f"{done} of {len(plan.tasks)} cells were finished and are kept. Run the same command to go on."
+    outputs.say(said, err=True)
 
 
 def _not_finished(table: StudyTable) -> list[str]:
@@ -136,9 +132,7 @@ def _not_finished(table: StudyTable) -> list[str]:
     return [f"Not finished: {', '.join(left)}."] if left else []
 
 
-def _show(table: StudyTable, folder: Path, notes: tuple[str, ...], quiet: bool) -> None:
-    if quiet:
-        return
+def _show(table: StudyTable, folder: Path, notes: tuple[str, ...]) -> None:
     from likewise.core.text import text_table
 
     click.echo(f"\n{table.study.title}")

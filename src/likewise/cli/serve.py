@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.case import AuditChoices, check_choices, run_audit
-from likewise.cli.options import example, option, options, settings, table_options, verb
+from likewise.cli.options import example, option, options, settings, verb
 from likewise.cli.reading import load
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress, was_interrupted
@@ -32,20 +32,34 @@ if TYPE_CHECKING:
         after="The server listens on 127.0.0.1 alone and writes nothing. Exit codes: 0 ended by Ctrl-C, 2 bad input.",
     ),
 )
-@click.argument("model")
+@options("model")
 @click.argument("table", type=click.Path(path_type=Path), required=False)
-@options("target_left_out", "favourable", "sensitive", "limit", "edit", "metric", "eps_asked")
-@table_options
-@options("sample", "budget", "seed")
-@settings("search", "loss", "immutable", "model_takes")
-@option("--port", type=click.IntRange(0, 65_535), default=0, help="Port of 127.0.0.1.  [default: a free one]")
+@options(
+    "target_left_out",
+    "favourable",
+    "sensitive",
+    "limit",
+    "edit",
+    "metric",
+    "eps_asked",
+    "read",
+    "sample",
+    "seed",
+)
+@settings("search", "budget_seconds", "loss", "immutable", "model_takes")
+@option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=0,
+    show_default=False,
+    help="Port of 127.0.0.1.  [default: a free one]",
+)
 @option("--open", "opens", is_flag=True, help="Open the link in the browser.")
 @option("--uploads/--no-uploads", default=True, help="Whether tables can be audited in the browser.")
 @option(
     "--max-upload",
     type=click.IntRange(1, 1024),
     default=64,
-    show_default=True,
     metavar="MB",
     help="Size of an uploaded table.",
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import agreeing, grouped
-from likewise.cli.options import example, option, options, table_options, verb
+from likewise.cli.options import example, option, options, verb
 from likewise.cli.output import Outputs, outputs, say
 from likewise.cli.reading import read_training_table
 from likewise.core.errors import InputError, NotConvergedError
@@ -82,25 +82,20 @@ def train_method(
         "likewise train people.csv --target target --sensitive sex --method sensr -o model.safetensors",
     ),
 )
-@click.argument("table", type=click.Path(path_type=Path))
-@option(
-    "--method", type=click.Choice(sorted(METHODS)), default="sensr", show_default=True, help="How to train."
-)
-@options("target", "favourable", "classes", "sensitive", "metric")
-@table_options
+@options("table")
+@option("--method", type=click.Choice(sorted(METHODS)), default="sensr", help="How to train.")
+@options("target", "favourable", "classes", "sensitive", "metric", "read")
 @option("--eps", type=click.FloatRange(min=0), help="Tolerance of robust methods.")
 @option("--steps", type=click.IntRange(min=1), help="Training steps.  [default: the method's own]")
 @option(
     "--held-out",
     type=click.FloatRange(min=0, max=0.9),
     default=0.2,
-    show_default=True,
     help="Share of the people to report on; 0 trains on all.",
 )
-@option("--hidden", default="100", show_default=True, help="Units of the hidden layers: 100 or 64,32.")
+@option("--hidden", default="100", help="Units of the hidden layers: 100 or 64,32.")
 @options("sample", "seed")
-@outputs("safetensors", required=True)
-@options("quiet", "config")
+@outputs("safetensors", then=["config"], required=True)
 def command(
     table: Path,
     method: str,
@@ -109,7 +104,6 @@ def command(
     steps: int | None,
     held_out: float,
     hidden: str,
-    quiet: bool,
     **given: Any,
 ) -> None:
     """Train a classifier on a table.
@@ -126,7 +120,7 @@ def command(
             _check(method, sensitive, given["metric"], eps)
             from likewise.data.case import check_varied
 
-            progress = Progress(quiet)
+            progress = Progress(outputs.quiet)
             people, metric, _ = read_training_table(table, given, progress, widest=None)
             y: Any = people.labels
             reported = _reported(y, held_out, seed)
@@ -149,10 +143,10 @@ def command(
             )
         with agreeing():
             _keep(estimator, out)
-    if not quiet and launched().first:
+    if launched().first:
         seen = people.frame[list(domain.feature_names_in_)][reported].reset_index(drop=True)
-        say(f"Wrote {out}: {METHODS[method].title} on {len(trained.frame):,} people.")
-        say(_report(estimator, seen, y[reported], sensitive))
+        outputs.say(f"Wrote {out}: {METHODS[method].title} on {len(trained.frame):,} people.")
+        outputs.say(_report(estimator, seen, y[reported], sensitive))
 
 
 def _reported(y: Any, share: float, seed: int) -> Any:

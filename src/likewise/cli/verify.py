@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import EXIT_INTERRUPTED
-from likewise.cli.options import example, option, options, settings, table_options, verb
+from likewise.cli.options import example, option, options, settings, verb
 from likewise.cli.output import Outputs, deliver_document, outputs
 from likewise.cli.reading import match_files, provenance_now
 from likewise.core.errors import InputError, NotConvergedError, UnfairError
@@ -28,29 +28,23 @@ if TYPE_CHECKING:
         "3 undecided at --delta, or model and table do not belong together; 130 Ctrl-C, which keeps what is proved.",
     ),
 )
-@click.argument("model")
-@click.argument("table", type=click.Path(path_type=Path))
-@options("target_left_out", "favourable", "sensitive")
+@options("model", "table", "target_left_out", "favourable", "sensitive")
 @option(
     "--delta",
     type=click.FloatRange(0.0, 1.0),
     metavar="SHARE",
     help="Largest fair share of flips; exit code 1 above it.",
 )
-@table_options
-@options("sample", "proof_budget", "seed")
+@options("read", "sample", "proof_budget", "seed")
 @settings("model_takes")
-@outputs("html", "json", "-", "csv")
-@options("language", "trust", "quiet", "config")
+@outputs("html", "json", "-", "csv", then=("language", "trust", "config"))
 def command(
     model: str,
     table: Path,
     budget_seconds: float,
     delta: float | None,
     outputs: Outputs,
-    language: str,
     sample: int | None,
-    quiet: bool,
     **given: Any,
 ) -> int:
     """Prove for which people the decision cannot depend on the sensitive columns.
@@ -64,7 +58,7 @@ def command(
     from likewise.auditing.verification.verify import verify_people
     from likewise.report import verification_document
 
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     met = match_files(model, table, given, progress, favourable=given["favourable"], sample=sample)
     with progress_bar(show=progress.shown) as bar:
         bar.start("Proving", total=budget_seconds)
@@ -78,9 +72,7 @@ def command(
         )
     made = provenance_now([table], [model])
     document = verification_document(found, name=model, source=table.name, provenance=made)
-    deliver_document(
-        outputs, document, quiet=quiet, language=language, rows=found.examples, partial=found.stopped
-    )
+    deliver_document(outputs, document, rows=found.examples, partial=found.stopped)
     _judge(found, delta)
     return EXIT_INTERRUPTED if found.stopped else 0
 
