@@ -107,14 +107,14 @@ def test_the_file_and_the_dict_say_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        ({"maps": []}, "'map', 'implies' and 'forbid'"),
-        ({"map": {"when": 1}}, "a list of tables"),
-        ({"map": [{"when": {"sex": "F"}, "column": "job"}]}, "'when', 'column' and 'values'"),
-        ({"implies": [{"if": {"sex": "F"}}]}, "with 'then'"),
+        ({"maps": []}, "did you mean 'map'"),
+        ({"map": {"when": 1}}, "must be a list"),
+        ({"map": [{"when": {"sex": "F"}, "column": "job"}]}, "has no 'values'"),
+        ({"implies": [{"if": {"sex": "F"}}]}, "has no 'then'"),
         ({"forbid": [{}]}, "columns with values"),
         (
             {"map": [{"when": {"sex": "F"}, "column": "job", "values": {"a": "b"}, "unless": 1}]},
-            "got 'unless'",
+            "has 'unless'",
         ),
         ({"implies": [{"if": {"sex": "F"}, "thn": {"job": "a"}}]}, "did you mean 'then'"),
         ("nowhere.toml", "there is no file"),

@@ -302,7 +302,12 @@ def check_command(words, capsys):
         return
     arguments = words[words.index("likewise") + 1 :]
     cheap = arguments[0] in CHEAP_VERBS or {"train", "baseline"} <= set(arguments)
-    if words[0] == "likewise" and not any(word.startswith("engine=") for word in words) and cheap and files_are_there(arguments):
+    if (
+        words[0] == "likewise"
+        and not any(word.startswith("engine=") for word in words)
+        and cheap
+        and files_are_there(arguments)
+    ):
         set_the_stage(arguments)
         with pytest.raises(SystemExit) as ended:
             main([*arguments, *(("--steps", str(STEPS)) if arguments[0] == "train" else ())])

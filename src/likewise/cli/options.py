@@ -178,7 +178,9 @@ SETTINGS = {
     "search": _choice("Search", "auto", "candidates", "gradient", "domain", "exact"),
     "loss": _choice("Loss", "auto", "cross_entropy", "hinge", "zero_one", "squared"),
     "budget_seconds": Key("N", "Time limit of the search.", click.FloatRange(min=0, min_open=True)),
-    "engine": Key("WHERE", "Where it is computed: local, dask, dask:WORKERS or dask:ADDRESS.", default="local"),
+    "engine": Key(
+        "WHERE", "Where it is computed: local, dask, dask:WORKERS or dask:ADDRESS.", default="local"
+    ),
     "tolerance": Key("NUMBER", "Predictions this close are the same decision.", click.FloatRange(min=0), 0.0),
     "confidence": Key("SHARE", "Of intervals and bounds.", INSIDE, 0.95),
     "immutable": _columns("No counterpart may differ in it."),

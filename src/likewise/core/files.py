@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from likewise.core.checks import to_numpy
-from likewise.core.errors import FormatError, InputError
+from likewise.core.errors import FormatError, InputError, did_you_mean
 
 
 @contextmanager
@@ -227,15 +227,16 @@ def check_form(value: Any, form: Any, where: str) -> Any:
             check_form(part, form.form, f"{name!r} of {where}")
     else:
         _check_type(value, dict, where)
-        absent = [name for name in form.required if name not in value]
-        if absent:
-            raise FormatError(f"{where} has no {absent[0]!r}")
         known = {**form.optional, **form.required}
+        for name in value:
+            if name not in known and not form.more:
+                raise FormatError(f"{where} has {name!r}, which is not known{did_you_mean(name, known)}")
+        for name in form.required:
+            if name not in value:
+                raise FormatError(f"{where} has no {name!r}")
         for name, part in value.items():
             if name in known:
                 check_form(part, known[name], f"{name!r} of {where}")
-            elif not form.more:
-                raise FormatError(f"{where} has {name!r}, which is not known")
     return value
 
 

@@ -21,7 +21,7 @@ from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, with_columns
 from likewise.counterfactuals.cells import Table
-from likewise.counterfactuals.edits import MAX_VARIANTS, Edit, cells_of, read_edits, resolve_edits
+from likewise.counterfactuals.edits import MAX_VARIANTS, Edit, cells_of, maker_with, read_edits, resolve_edits
 
 # The contract of makers of twins: who or what stands beside each person, variant by variant.
 
@@ -125,13 +125,12 @@ def maker_of(edits: Any, *, owner: str) -> TwinMaker | None:
         raise InputError(
             f"{owner}: an Edit with consequences stands alone, got {len(parts)} edits. Study one after the other."
         )
-    consequences = carrying[0].consequences
-    if not hasattr(consequences, "maker"):
+    made: TwinMaker = maker_with(carrying[0])
+    if not hasattr(made, "make"):
         raise InputError(
             f"{owner}: 'consequences' of Edit({carrying[0].column!r}) must be a Consequences, got "
-            f"{type(consequences).__name__}. Pass likewise.counterfactuals.Consequences(graph=..., rules=...)."
+            f"{type(made).__name__}. Pass likewise.counterfactuals.Consequences(graph=..., rules=...)."
         )
-    made: TwinMaker = consequences.maker(carrying[0])
     return made
 
 

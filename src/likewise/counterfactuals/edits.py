@@ -110,28 +110,19 @@ class Edit:
 
         So an edit with consequences can stand wherever a metric can: ``SenSRClassifier(metric=Edit(...))``.
         """
-        if not hasattr(self.consequences, "metric_learner"):
+        maker = maker_with(self)
+        if not hasattr(maker, "metric_learner"):
             raise InputError(
                 f"{owner}: an Edit is a metric only with consequences, which say what else twins differ in. Pass "
                 f"Edit({self.column!r}, consequences=Consequences(...)), or for the column and what goes with it "
                 f"AttributeSubspace([{self.column!r}])."
             )
-        return self.consequences.metric_learner(self)
+        return maker.metric_learner(owner="Edit")
 
 
-@dataclass(frozen=True, eq=False)
-class SettledConsequences:
-    """Consequences that are learned already: the fitted maker of twins that stands for them."""
-
-    made_by: Any
-
-    def maker(self, edit: Edit) -> Any:
-        """Return the fitted maker."""
-        return self.made_by
-
-    def metric_learner(self, edit: Edit) -> Any:
-        """Return the learner of a fair metric from the twins of the fitted maker."""
-        return self.made_by.metric_learner(owner="Edit")
+def maker_with(edit: Edit) -> Any:
+    """Return the maker of twins that an edit's consequences stand for, or that stands in their place."""
+    return edit.consequences.maker(edit) if hasattr(edit.consequences, "maker") else edit.consequences
 
 
 Variant: TypeAlias = Mapping[str, Any]
@@ -232,7 +223,7 @@ def _parts(edits: Any, owner: str) -> list[Edit | tuple[Variant, ...]]:
     if isinstance(edits, Edit):
         return [edits]
     if hasattr(edits, "make") and isinstance(getattr(edits, "edit", None), Edit):  # a maker of twins
-        return [replace(edits.edit, consequences=SettledConsequences(edits))]
+        return [replace(edits.edit, consequences=edits)]
     if isinstance(edits, Mapping):
         return [Edit(column, values) for column, values in edits.items()]
     if isinstance(edits, str) or not isinstance(edits, Iterable):

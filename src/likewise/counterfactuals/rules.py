@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
-from likewise.core.files import read_toml
+from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean, listed
+from likewise.core.files import Fields, ListOf, check_form, read_toml
 from likewise.core.frames import check_columns, with_columns
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -207,6 +207,16 @@ class Rules:
         return tuple(str(rule) for rule in (*self.maps, *self.implications, *self.forbidden))
 
 
+_FORM = Fields(
+    {},
+    {
+        "map": ListOf(Fields({"when": dict, "column": str, "values": dict})),
+        "implies": ListOf(Fields({"if": dict, "then": dict})),
+        "forbid": ListOf(dict),
+    },
+)
+
+
 def read_rules(rules: Any, *, owner: str) -> Rules:
     """Read rules: a `Rules`, a mapping of the same shape as the TOML file, its path, or None for none.
 
@@ -233,68 +243,21 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
         raise bad_parameter(
             owner, "rules", allowed="a Rules, a dict, or the path of a TOML file", got=type(rules).__name__
         )
-    unknown = [key for key in rules if key not in ("map", "implies", "forbid")]
-    if unknown:
+    try:
+        check_form(rules, _FORM, "it")
+    except FormatError as error:
+        raise InputError(f"{owner}: 'rules' must have the form of a file of rules: {error}.") from error
+    maps, implies, forbid = (rules.get(name, ()) for name in ("map", "implies", "forbid"))
+    conditions = [part[key] for part in maps for key in ("when", "values")]
+    if not all((*conditions, *(condition for part in implies for condition in part.values()), *forbid)):
         raise bad_parameter(
-            owner, "rules", allowed="the parts 'map', 'implies' and 'forbid'", got=repr(unknown[0])
+            owner, "rules", allowed="columns with values in every condition", got="none in one"
         )
-    for name, keys in (("map", ("when", "column", "values")), ("implies", ("if", "then"))):
-        for part in _list(rules, name, owner):
-            _check_keys(part, name, keys, owner)
     return Rules(
-        tuple(_map(part, owner) for part in _list(rules, "map", owner)),
-        tuple(
-            Implication(_condition(part, "if", owner), _condition(part, "then", owner))
-            for part in _list(rules, "implies", owner)
-        ),
-        tuple(Forbidden(_checked_condition(part, "forbid", owner)) for part in _list(rules, "forbid", owner)),
+        tuple(ValueMap(**part) for part in maps),
+        tuple(Implication(part["if"], part["then"]) for part in implies),
+        tuple(Forbidden(what) for what in forbid),
     )
-
-
-def _list(rules: Mapping[str, Any], name: str, owner: str) -> Sequence[Mapping[str, Any]]:
-    found = rules.get(name, ())
-    if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
-        raise bad_parameter(owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=found)
-    parts = list(found)
-    wrong = [part for part in parts if not isinstance(part, Mapping)]
-    if wrong:
-        raise bad_parameter(
-            owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=wrong[0]
-        )
-    return parts
-
-
-def _check_keys(part: Mapping[str, Any], name: str, keys: Sequence[str], owner: str) -> None:
-    unknown = [key for key in part if key not in keys]
-    if unknown:
-        got = repr(unknown[0]) + did_you_mean(unknown[0], keys)
-        words = ", ".join(map(repr, keys))
-        raise bad_parameter(owner, "rules", allowed=f"{words} in a {name!r}", got=got)
-
-
-def _map(part: Mapping[str, Any], owner: str) -> ValueMap:
-    values, column = part.get("values"), part.get("column")
-    if not isinstance(values, Mapping) or not values or not isinstance(column, str):
-        raise bad_parameter(
-            owner,
-            "rules",
-            allowed="a map with 'when', 'column' and 'values'",
-            got=dict(part),
-            remedy='For example {when = {sex = "Female"}, column = "relationship", values = {Husband = "Wife"}}.',
-        )
-    return ValueMap(_condition(part, "when", owner), column, dict(values))
-
-
-def _condition(part: Mapping[str, Any], name: str, owner: str) -> dict[str, Any]:
-    if name not in part:
-        raise bad_parameter(owner, "rules", allowed=f"a table with {name!r}", got=dict(part))
-    return _checked_condition(part[name], name, owner)
-
-
-def _checked_condition(found: Any, name: str, owner: str) -> dict[str, Any]:
-    if not isinstance(found, Mapping) or not found:
-        raise bad_parameter(owner, "rules", allowed=f"columns with values as {name!r}", got=found)
-    return dict(found)
 
 
 def _check_values(column: pd.Series[Any], values: Iterable[Any], verb: str, owner: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import pandas as pd
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import FormatError, InputError, bad_parameter
-from likewise.datasets.bundled import open_bundled, split_indices
+from likewise.datasets.bundled import SplitRows, open_bundled, split_indices
 from likewise.datasets.vectors import WordVectors, read_word_vectors
 from likewise.datasets.words import (
     GENDER_PAIRS,
@@ -26,7 +26,6 @@ from likewise.datasets.words import (
     unique,
 )
 
-TEST_SHARE = 0.1  # section 4.1: 90%/10% train/test splits
 OWNER = "load_sentiment"
 
 
@@ -44,7 +43,7 @@ class Coverage(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SentimentData:
+class SentimentData(SplitRows):
     """Opinion words as vectors with their sentiment, and everything to judge a classifier of them.
 
     Parameters
@@ -105,39 +104,14 @@ class SentimentData:
     test_index: IntArray
     split: int
 
+    test_share = 0.1  # section 4.1: 90%/10% train/test splits
+
     def __repr__(self) -> str:
         return (
             f"SentimentData({len(self.words)} words of {self.X.shape[1]} dimensions, {len(self.name_words)} "
             f"names, {len(self.evaluation_names)} evaluation names, split {self.split}: "
             f"{len(self.train_index)} train, {len(self.test_index)} test)"
         )
-
-    def with_split(self, split: int) -> SentimentData:
-        """Return the same words with split number `split` (any int >= 0); nothing is read again."""
-        train, test = split_indices(
-            len(self.words), split, test_share=TEST_SHARE, owner="SentimentData.with_split"
-        )
-        return replace(self, train_index=train, test_index=test, split=int(split))
-
-    @property
-    def X_train(self) -> FloatArray:  # noqa: N802 - the field says X
-        """Vectors of the training words."""
-        return self.X[self.train_index]
-
-    @property
-    def X_test(self) -> FloatArray:  # noqa: N802 - the field says X
-        """Vectors of the test words."""
-        return self.X[self.test_index]
-
-    @property
-    def y_train(self) -> IntArray:
-        """Sentiment of the training words."""
-        return self.y[self.train_index]
-
-    @property
-    def y_test(self) -> IntArray:
-        """Sentiment of the test words."""
-        return self.y[self.test_index]
 
 
 def load_sentiment(
@@ -236,7 +210,7 @@ def _assemble(lists: _Lists, lookup: WordVectors, split: int) -> SentimentData:
     people = lists.people[[spelling[name] in lookup for name in lists.people["name"]]]
     people = people.reset_index(drop=True)
     _check_names(names, people)
-    train, test = split_indices(len(words), split, test_share=TEST_SHARE, owner=OWNER)
+    train, test = split_indices(len(words), split, test_share=SentimentData.test_share, owner=OWNER)
     coverage = {
         "positive words": Coverage(n_positive, len(lists.positive)),
         "negative words": Coverage(len(words) - n_positive, len(lists.negative)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import IntArray
-from likewise.datasets.bundled import open_bundled, split_indices
+from likewise.datasets.bundled import SplitRows, open_bundled, split_indices
 
 if TYPE_CHECKING:
     from likewise.data.tabular import TabularDomain
 
-TEST_SHARE = 0.2  # Appendix D.4: 80% of the data for training
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TabularData:
+class TabularData(SplitRows):
     """A table of people with labels, its domain, its encoding and one train/test split.
 
     Parameters
@@ -64,41 +62,13 @@ class TabularData:
     test_index: IntArray
     split: int
 
+    test_share = 0.2  # Appendix D.4: 80% of the data for training
+
     def __repr__(self) -> str:
         return (
             f"TabularData({self.name!r}, {len(self.frame)} people, {self.frame.shape[1]} columns encoded as "
             f"{self.X.shape[1]}, split {self.split}: {len(self.train_index)} train, {len(self.test_index)} test)"
         )
-
-    def with_split(self, split: int) -> TabularData:
-        """Return the same table with split number `split` (any int >= 0).
-
-        The table itself is shared with this object, not copied.
-        """
-        train, test = split_indices(
-            len(self.frame), split, test_share=TEST_SHARE, owner="TabularData.with_split"
-        )
-        return replace(self, train_index=train, test_index=test, split=int(split))
-
-    @property
-    def X_train(self) -> pd.DataFrame:  # noqa: N802 - the field says X
-        """Encoded training rows."""
-        return self.X.iloc[self.train_index]
-
-    @property
-    def X_test(self) -> pd.DataFrame:  # noqa: N802 - the field says X
-        """Encoded test rows."""
-        return self.X.iloc[self.test_index]
-
-    @property
-    def y_train(self) -> IntArray:
-        """Labels of the training rows."""
-        return self.y[self.train_index]
-
-    @property
-    def y_test(self) -> IntArray:
-        """Labels of the test rows."""
-        return self.y[self.test_index]
 
     @property
     def frame_train(self) -> pd.DataFrame:
@@ -123,7 +93,7 @@ def make_tabular(
     """Fit the domain, encode, split: the part that every tabular loader shares."""
     from likewise.data.tabular import TabularDomain
 
-    train, test = split_indices(len(frame), split, test_share=TEST_SHARE, owner=f"load_{name}")
+    train, test = split_indices(len(frame), split, test_share=TabularData.test_share, owner=f"load_{name}")
     domain = TabularDomain.from_frame(frame)
     return TabularData(
         name=name,

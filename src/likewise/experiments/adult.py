@@ -201,20 +201,9 @@ class AdultStudy(Study):
     (12000, 0.934)
     """
 
-    quick: bool = False
-
+    label, heading = "adult", "Adult: paper Tables 2, 4 and 5"
     measures = MEASURES
     published = PUBLISHED
-
-    @property
-    def name(self) -> str:
-        """Folder: "adult", or "adult-quick"."""
-        return "adult-quick" if self.quick else "adult"
-
-    @property
-    def title(self) -> str:
-        """Heading."""
-        return "Adult: paper Tables 2, 4 and 5" + (" (quick trial: the figures mean nothing)" * self.quick)
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -113,8 +113,7 @@ class SentencesStudy(Study):
     ('Baseline', 'Project', 'SenSR', 'SenSeI', 'TwinConsensus')
     """
 
-    quick: bool = False
-
+    label, heading = "sentences", "Sentiment of sentences with names in context"
     measures = (
         StudyMeasure("accuracy", "Accuracy", 3, "higher"),
         StudyMeasure("race gap", "Race gap", 3, "lower"),
@@ -129,16 +128,6 @@ class SentencesStudy(Study):
         "Gaps are measured by swapping: 20 test sentences with each of 86 names never trained on, difference of "
         "mean log odds by race and by gender, by size. Spread is the standard deviation of a name's mean.",
     )
-
-    @property
-    def name(self) -> str:
-        """Folder."""
-        return "sentences-quick" if self.quick else "sentences"
-
-    @property
-    def title(self) -> str:
-        """Heading."""
-        return "Sentiment of sentences with names in context" + " (quick trial)" * self.quick
 
     @property
     def n_consensus(self) -> int:

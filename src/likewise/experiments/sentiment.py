@@ -163,7 +163,6 @@ class SentimentStudy(Study):
     (200, 0.3)
     """
 
-    quick: bool = False
     vectors: str | None = None
     names: str | None = None
     n_steps: int | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -69,6 +69,7 @@ Cells = Mapping[tuple[str, int], CellResult]
 """Finished cells of a study: (method, seed) to result."""
 
 
+@dataclass(frozen=True)
 class Study(Computation):
     """An experiment of the paper: methods in rows, measures in columns, seeds to repeat it.
 
@@ -82,15 +83,25 @@ class Study(Computation):
     (True, 'toy', ('Baseline', 'SenSR'))
     """
 
-    measures: tuple[StudyMeasure, ...]
+    quick: bool = field(default=False, kw_only=True)
+
+    label: ClassVar[str]
+    """What its folder is called; a quick trial has its own."""
+    heading: ClassVar[str]
+    measures: ClassVar[tuple[StudyMeasure, ...]]
     """Columns, in the order shown."""
-    published: Mapping[tuple[str, str], Published] = MappingProxyType({})
+    published: ClassVar[Mapping[tuple[str, str], Published]] = MappingProxyType({})
     """The paper's figures: (method, measure's key) to figure; what the paper does not tell is left out."""
 
     @property
-    @abstractmethod
+    def name(self) -> str:
+        """Folder of the study, by which a kept cell knows its study."""
+        return self.label + "-quick" * self.quick
+
+    @property
     def title(self) -> str:
-        """Heading: "Adult (paper Tables 2, 4 and 5)"."""
+        """Heading: "Adult: paper Tables 2, 4 and 5"."""
+        return self.heading + " (quick trial: the figures mean nothing)" * self.quick
 
     @property
     def remarks(self) -> tuple[str, ...]:

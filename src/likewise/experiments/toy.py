@@ -48,8 +48,7 @@ class ToyStudy(Study):
     ('Baseline', 'SenSR')
     """
 
-    quick: bool = False
-
+    label, heading = "toy", "Toy: paper Figure 1"
     measures = MEASURES
     methods = ("Baseline", "SenSR")
     remarks = (
@@ -57,16 +56,6 @@ class ToyStudy(Study):
         "which is the sensitive one. Seed i draws the points and the first weights.",
         f"Accuracies are of {FRESH:,} fresh points, half of them of the minority. The paper gives no figures.",
     )
-
-    @property
-    def name(self) -> str:
-        """Folder: "toy", or "toy-quick"."""
-        return "toy-quick" if self.quick else "toy"
-
-    @property
-    def title(self) -> str:
-        """Heading."""
-        return "Toy: paper Figure 1" + (" (quick trial)" * self.quick)
 
     def settings(self, method: str) -> dict[str, Any]:
         """Data, measures and every parameter of the estimator."""

@@ -16,7 +16,7 @@ import numpy as np
 from likewise.auditing.editable_rows import EditableFrame, EditableRows, Field, check_combinations
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.counterfactuals.edits import Edit, EditParts, SettledConsequences, edited_columns
+from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.edited_rows import TwinMaker
@@ -138,7 +138,7 @@ class Candidates:
             if isinstance(part, Edit):
                 part = replace(part, values=values[part.column])
                 if part.consequences is not None and self.maker is not None:
-                    part = replace(part, consequences=SettledConsequences(self.maker))
+                    part = replace(part, consequences=self.maker)
             found.append(part)
         return tuple(found)
 

@@ -122,10 +122,6 @@ class Consequences:
         """Return the maker of twins that an edit with these consequences stands for."""
         return ConsequenceTwins(Edit(edit.column, edit.values), **vars(self))
 
-    def metric_learner(self, edit: Edit) -> Any:
-        """Return the learner of a fair metric from the twins that an edit with these consequences makes."""
-        return self.maker(edit).metric_learner(owner="Edit")
-
 
 class ConsequenceTwins:
     """The attribute changes, and what follows from it.
