@@ -20,7 +20,7 @@ def write(path, separator=",", **columns):
 def in_parts(path, monkeypatch, reading=None, rows=7, **given):
     monkeypatch.setattr(large_texts, "ROWS", rows)
     target = path.with_suffix(".parquet")
-    count, _, notes = large_texts.write_parts(open_file(path), reading or Reading(), target, **given)
+    count, _, notes = large_texts.write_parts(open_file(path), reading or Reading(**given), target)
     return pd.read_parquet(target), count, notes
 
 
@@ -85,9 +85,9 @@ def test_names_of_columns(tmp_path, monkeypatch):
     rows = [f"{a},{b},{a}" for a, b in zip(WHOLE, SHARE, strict=True)]
     path.write_text("\n".join(["a,b,a", *rows]))
     pd.testing.assert_frame_equal(in_parts(path, monkeypatch)[0], read_table(path).frame)
-    assert list(in_parts(path, monkeypatch, ignore=["b"])[0].columns) == ["a"]
+    assert list(in_parts(path, monkeypatch, ignore=("b",))[0].columns) == ["a"]
     with pytest.raises(InputError, match="no column 'c'"):
-        in_parts(path, monkeypatch, ignore=["c"])
+        in_parts(path, monkeypatch, ignore=("c",))
     path.write_text("\n".join(["a,b,a", *rows[:-1], "1,2,3"]))
     with pytest.raises(FormatError, match="same name"):
         in_parts(path, monkeypatch)

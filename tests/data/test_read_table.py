@@ -46,7 +46,7 @@ def test_every_doubled_name_is_told_and_identical_copies_go(trouble, people, tmp
     with pytest.raises(FormatError, match=r"'a' and 'b'.*doubled='number'.*X.drop"):
         read_table(path)
     assert list(read_table(path, Reading(doubled="number")).frame) == ["a", "b", "a (2)", "b (2)", "c"]
-    assert list(read_table(path, ignore=["a", "b"]).frame) == ["c"]
+    assert list(read_table(path, Reading(ignore=("a", "b"))).frame) == ["c"]
 
 
 def test_a_column_without_a_name_that_numbers_the_rows_is_left_out(people, tmp_path):
@@ -188,7 +188,7 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
 
 def test_unknown_columns_to_ignore_are_told(trouble):
     with pytest.raises(InputError, match="did you mean 'age'"):
-        read_table(trouble("codes"), ignore=["agee"])
+        read_table(trouble("codes"), Reading(ignore=("agee",)))
 
 
 def test_numbers_beyond_float32_stay_numbers(trouble):

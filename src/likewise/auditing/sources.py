@@ -136,7 +136,7 @@ def open_people(path: Path | MemoryFile, asked: TableRequest, engine: Engine | N
     if kind == "CSV":
         large = count_lines(path) > most
         return _converted(path, asked, engine) if large else read_people(path, asked)
-    found = read_table(path, asked.choices.reading, ignore=asked.choices.ignore)
+    found = read_table(path, asked.choices)
     return (
         _converted(path, asked, engine, found) if len(found.frame) > most else read_people(path, asked, found)
     )
@@ -154,7 +154,7 @@ def _converted(
         found.frame.to_parquet(file, index=False, row_group_size=65_536)
         said, start = found.notes, 1
     else:
-        rows, header, said = write_parts(open_file(path), choices.reading, file, ignore=choices.ignore)
+        rows, header, said = write_parts(open_file(path), choices, file)
         counted = "line" if one_line_each(path, rows + header) else "row"
         start = 1 + (header and counted == "line")
     people = _stream(
@@ -202,7 +202,7 @@ def _stream(
         dropped = rows_with_gaps(runner, table, parts, [target])
         notes.append(f"left out {len(dropped):,} people whose target {target!r} is missing.")
     gaps = [str(n) for n in features.columns if n in seen.gaps]
-    if choices.policy == "drop" and gaps:
+    if choices.missing == "drop" and gaps:
         used = choose_columns(features, asked, owner, [])[1]
         without = rows_with_gaps(runner, table, parts, [n for n in gaps if n in used])
         more = len(np.setdiff1d(without, dropped))

@@ -156,7 +156,7 @@ def make_case(
         immutable=choices.immutable,
         takes=choices.model_takes,
         favourable=choices.favourable,
-        missing=choices.reading.policy,
+        missing=choices.reading.missing,
         source=table.name,
     )
 

@@ -49,7 +49,7 @@ def command(table: Path, outputs: Outputs, no_file: bool, target: str | None, re
     from likewise.data.type_inference import write_columns
 
     progress = Progress(outputs.quiet)
-    found = read_table(table, reading.reading, ignore=reading.ignore)
+    found = read_table(table, reading)
     for note in found.notes:
         progress.note(note)
     frame = with_empty_cells(found.frame, reading)

@@ -63,7 +63,7 @@ def match_files(
             takes=given["model_takes"],
             loss="cross_entropy",
             favourable=favourable,
-            missing=reading.policy,
+            missing=reading.missing,
             lenient=True,
         )
     for note in met.notes:

@@ -171,13 +171,13 @@ def read_people(path: Path | MemoryFile, asked: TableRequest, found: ReadTable |
     from likewise.data.table_files import read_table
 
     choices, target = asked.choices, asked.target
-    found = found or read_table(path, choices.reading, ignore=choices.ignore)
+    found = found or read_table(path, choices)
     check_names(found.frame, path.name, asked)
     frame = with_empty_cells(found.frame, choices)
     features = frame if target is None else frame.drop(columns=[target])
     labels = None if target is None else frame[target]
     people = take_people(features, labels, asked, name=path.name, notes=found.notes)
-    header = choices.reading.header is not False
+    header = choices.header is not False
     if one_line_each(path, len(features) + header):
         return replace(people, places=people.places + 1 + header, counted="line")
     return replace(people, places=people.places + 1, counted="row")
@@ -263,7 +263,7 @@ def take_people(
     words = {n: found for n, found in exchanged.items() if found is not None}
     features = _in_words(features, words)
     features, missing, filled = _without_gaps(features, asked, name, said, held, fills)
-    steps = TableSteps(tuple(plans), words, filled, asked.choices.policy == "category")
+    steps = TableSteps(tuple(plans), words, filled, asked.choices.missing == "category")
     features = replace(steps, words={}).people(features)
     if words:
         missing = replace(missing or MissingCells({}), words=words)
@@ -336,7 +336,7 @@ def _without_gaps(
     """
     from likewise.data.missing_values import drop_missing, find_missing
 
-    policy, frame = asked.choices.policy, table.drop(columns=list(held))
+    policy, frame = asked.choices.missing, table.drop(columns=list(held))
     nothing = find_missing(table[list(held)], held) if held else None
     gaps = [str(name) for name, some in frame.isna().any().items() if some]
     if not gaps:

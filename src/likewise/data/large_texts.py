@@ -6,21 +6,18 @@ Types are those that the whole table would have in memory: a first pass over the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.core.errors import FormatError, InputError
-from likewise.core.frames import check_columns
 from likewise.core.text import option
 from likewise.data.opening import OpenedFile, Reading
 from likewise.data.table_files import unique_names
 from likewise.data.text_tables import (
-    MARKED_MISSING,
-    WAYS,
     OpenedText,
+    TextColumn,
     decimals_of,
     numbers_by,
     open_text,
@@ -36,66 +33,15 @@ if TYPE_CHECKING:
 ROWS = 65_536
 
 
-@dataclass
-class _Column:
-    """What the cells of a column are, some rows after the other."""
-
-    kinds: set[str] = field(default_factory=set)
-    gaps: bool = False
-    # Ways in which all its text so far can be read as numbers.
-    ways: set[str] = field(default_factory=lambda: set(WAYS))
-    whole: bool = True
-    cells: int = 0
-    marks: int = 0
-
-    def look(self, column: pd.Series[Any], decimals: bool | None) -> None:
-        """Take in some more rows."""
-        known = column.dropna()
-        self.gaps |= len(known) < len(column)
-        self.cells += len(known)
-        if not len(known):
-            return
-        kind = column.dtype.kind if column.dtype.kind in "biuf" else "O"
-        if kind == "O" and isinstance(known.iloc[0], (bool, np.bool_)):
-            kind = "b"
-        self.kinds.add(kind)
-        if kind == "b":
-            self.ways = set()
-        elif kind != "O":
-            # Every number must have the unit.
-            self.ways.discard("unit")
-            self.whole &= kind != "f"
-        elif self.ways:
-            read = {way: numbers_by(way, column, decimals, part=True) for way in sorted(self.ways)}
-            self.ways = {way for way, numbers in read.items() if numbers is not None}
-            self.whole &= all(numbers is None or numbers.dtype.kind != "f" for numbers in read.values())
-            self.marks += int(known.str.strip().str.lower().isin(MARKED_MISSING).sum())
-
-    def settled(self) -> tuple[str, str]:
-        """Return the type of the whole column, and the way in which text is read as numbers, if it is."""
-        if self.kinds == {"b"}:
-            return "bool", ""
-        number = "int64" if self.whole and not self.gaps else "float64"
-        if "O" in self.kinds or "b" in self.kinds:
-            found = self.ways if "O" in self.kinds else set()
-            if "marks" in found and not 0 < self.marks <= 0.9 * self.cells:
-                found = found - {"marks"}
-            way = next((way for way in WAYS if way in found), "")
-            return ("float64" if way == "marks" else number if way else "str"), way
-        return ("uint64" if self.kinds == {"u"} and not self.gaps else number), ""
-
-
 class _NotNumbersError(Exception):
     """A column of text that could be numbers by what was seen of it, and is not."""
 
 
-def write_parts(
-    file: OpenedFile, reading: Reading, path: Path, *, ignore: Sequence[str] = ()
-) -> tuple[int, bool, tuple[str, ...]]:
+def write_parts(file: OpenedFile, reading: Reading, path: Path) -> tuple[int, bool, tuple[str, ...]]:
     """Write a text table as a Parquet file; return how many rows it has, whether a header, and what was changed."""
     text, notes = open_text(file, reading)
     decimals = decimals_of(reading.decimal, text.separator)
-    found, rows = [_Column() for _ in text.names], 0
+    found, rows = [TextColumn() for _ in text.names], 0
     numbered = text.names[0] == "column 1" and len(text.names) > 1
     for frame in text.frames(ROWS):
         for at, column in enumerate(found):
@@ -107,7 +53,7 @@ def write_parts(
     kinds = [column.settled() for column in found]
     while True:
         try:
-            said = _write(text, kinds, decimals, path, reading, ignore, numbered)
+            said = _write(text, kinds, decimals, path, reading, numbered)
         except _NotNumbersError as error:
             kinds[error.args[0]] = ("str", "")
         else:
@@ -122,7 +68,6 @@ def _write(
     decimals: bool | None,
     path: Path,
     reading: Reading,
-    ignore: Sequence[str],
     numbered: bool,
 ) -> list[str]:
     """Write all rows; return what was said of names."""
@@ -133,9 +78,6 @@ def _write(
     try:
         for frame in _typed(text, kinds, decimals):
             said = []
-            known = frame.loc[:, ~frame.columns.duplicated()]
-            check_columns(known, ignore, owner=text.file.name, name="table")
-            frame = frame.loc[:, ~frame.columns.isin(list(ignore))]
             frame = unique_names(frame, reading, text.file.name, said)
             if numbered and frame.columns[0] == "column 1":
                 frame = frame.iloc[:, 1:]
@@ -176,7 +118,7 @@ def _typed(
             if dtype == "bool":
                 column = column.str.lower().map({"true": True, "false": False}).astype("boolean")
             elif way:
-                numbers = numbers_by(way, column, decimals, part=True)
+                numbers = numbers_by(way, column, decimals)
                 if numbers is None:
                     raise _NotNumbersError(at)
                 column = numbers.astype(np.dtype(dtype))

@@ -7,7 +7,7 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import check_file
@@ -35,6 +35,8 @@ class Reading:
     doubled : {"drop", "number"}, default="drop"
         Columns of the same name: later copies with the same values are dropped (different ones are an error), or all
         later ones get a number.
+    ignore : tuple of str
+        Columns to leave out, all of that name where there are several.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Reading:
     decimal: str | None = None
     header: bool | None = None
     doubled: Doubled = "drop"
+    ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.encoding is None:
@@ -71,10 +74,9 @@ Policy = Literal["auto", "keep", "drop", "category", "impute"]
 
 
 @dataclass(frozen=True)
-class TableChoices:
+class TableChoices(Reading):
     """What the user says about a table."""
 
-    ignore: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
@@ -82,25 +84,12 @@ class TableChoices:
     columns: Path | None = None
     missing: str = "auto"  # one of Policy
     empty: tuple[str, ...] = ()
-    encoding: str | None = None
-    decimal: str | None = None
-    header: bool | None = None
-    doubled: Doubled = "drop"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.missing not in get_args(Policy):
             allowed = ", ".join(map(repr, get_args(Policy)))
             raise InputError(f"{option('missing')} must be one of {allowed}, got {self.missing!r}.")
-
-    @property
-    def policy(self) -> Policy:
-        """What to do with missing cells."""
-        return cast(Policy, self.missing)
-
-    @property
-    def reading(self) -> Reading:
-        """How the file is read."""
-        return Reading(self.encoding, self.decimal, self.header, self.doubled)
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:

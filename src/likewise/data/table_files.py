@@ -53,9 +53,7 @@ class ReadTable:
     notes: tuple[str, ...] = ()
 
 
-def read_table(
-    path: Path | MemoryFile, reading: Reading | None = None, *, ignore: Sequence[str] = ()
-) -> ReadTable:
+def read_table(path: Path | MemoryFile, reading: Reading | None = None) -> ReadTable:
     r"""Read a table of people.
 
     Parameters
@@ -65,8 +63,6 @@ def read_table(
         lines, JSON records or Excel; any of them compressed with gzip or zstd.
     reading : Reading, optional
         What the user says about the file.
-    ignore : sequence of str
-        Columns to leave out, all of that name where there are several.
 
     Returns
     -------
@@ -104,10 +100,6 @@ def read_table(
             f"{path.name} is not a readable {file.kind} table: {first_line_of(error)}."
         ) from error
     frame.columns = [str(name) for name in frame.columns]
-    if ignore:
-        known = frame.loc[:, ~frame.columns.duplicated()]
-        check_columns(known, ignore, owner=path.name, name="table")
-        frame = frame.loc[:, ~frame.columns.isin(list(ignore))]
     frame = _without_row_numbers(unique_names(frame, reading, path.name, notes), notes)
     if len(frame) == 0:
         raise InputError(f"{path.name} has no rows. Pass a table with people in it.")
@@ -131,7 +123,9 @@ def table_rows(path: Path | MemoryFile) -> int | None:
 
 
 def unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[str]) -> pd.DataFrame:
-    """Drop columns that repeat another, or number columns of the same name."""
+    """Leave out columns to be ignored, drop those that repeat another, or number columns of the same name."""
+    check_columns(frame.loc[:, ~frame.columns.duplicated()], reading.ignore, owner=name, name="table")
+    frame = frame.loc[:, ~frame.columns.isin(list(reading.ignore))] if reading.ignore else frame
     if not frame.columns.has_duplicates:
         return frame
     names = [str(column) for column in frame.columns]

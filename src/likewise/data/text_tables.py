@@ -7,8 +7,10 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from likewise.core.errors import FormatError
 from likewise.core.text import option, truncated
@@ -244,11 +246,12 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: li
     for at, dtype in enumerate(frame.dtypes):
         if dtype.kind in "biuf":
             continue
-        for way in WAYS:
-            numbers = numbers_by(way, frame.iloc[:, at], decimals)
-            if numbers is not None:
-                changed[at] = way, numbers
-                break
+        looked = TextColumn()
+        looked.look(frame.iloc[:, at], decimals)
+        way = looked.settled()[1]
+        numbers = numbers_by(way, frame.iloc[:, at], decimals) if way else None
+        if numbers is not None:
+            changed[at] = way, numbers
     notes += said_of_numbers({str(frame.columns[at]): way for at, (way, _) in changed.items()})
     if not changed:
         return frame
@@ -267,6 +270,58 @@ WAYS = {
 }
 
 
+@dataclass
+class TextColumn:
+    """What the cells of a column are, some rows after the other."""
+
+    kinds: set[str] = field(default_factory=set)
+    gaps: bool = False
+    # Ways in which all its text so far can be read as numbers.
+    ways: set[str] = field(default_factory=lambda: set(WAYS))
+    whole: bool = True
+    cells: int = 0
+    marks: int = 0
+    commas: bool = False
+
+    def look(self, column: pd.Series[Any], decimals: bool | None) -> None:
+        """Take in some more rows."""
+        known = column.dropna()
+        self.gaps |= len(known) < len(column)
+        self.cells += len(known)
+        if not len(known):
+            return
+        kind = column.dtype.kind if column.dtype.kind in "biuf" else "O"
+        if kind == "O" and isinstance(known.iloc[0], (bool, np.bool_)):
+            kind = "b"
+        self.kinds.add(kind)
+        if kind == "b":
+            self.ways = set()
+        elif kind != "O":
+            # Every number must have the unit.
+            self.ways.discard("unit")
+            self.whole &= kind != "f"
+        elif self.ways:
+            read = {way: numbers_by(way, column, decimals) for way in sorted(self.ways)}
+            self.ways = {way for way, numbers in read.items() if numbers is not None}
+            self.whole &= all(numbers is None or numbers.dtype.kind != "f" for numbers in read.values())
+            self.marks += int(known.str.strip().str.lower().isin(MARKED_MISSING).sum())
+            self.commas |= bool(known.str.contains(",").any())
+
+    def settled(self) -> tuple[str, str]:
+        """Return the type of the whole column, and the way in which text is read as numbers, if it is."""
+        if self.kinds == {"b"}:
+            return "bool", ""
+        number = "int64" if self.whole and not self.gaps else "float64"
+        if "O" in self.kinds or "b" in self.kinds:
+            found = self.ways if "O" in self.kinds else set()
+            if not 0 < self.marks <= 0.9 * self.cells:
+                found = found - {"marks"}
+            found = found if self.commas else found - {"commas"}
+            way = next((way for way in WAYS if way in found), "")
+            return ("float64" if way == "marks" else number if way else "str"), way
+        return ("uint64" if self.kinds == {"u"} and not self.gaps else number), ""
+
+
 def decimals_of(decimal: str | None, separator: str) -> bool | None:
     """Whether a comma stands before decimals; None if it is not part of a number."""
     return None if decimal == "." else separator != "," or decimal == ","
@@ -280,72 +335,41 @@ def said_of_numbers(ways: Mapping[str, str]) -> list[str]:
     return [f"{WAYS[way]} {truncated(names)}." for way, names in named.items() if names]
 
 
-def numbers_by(
-    way: str, column: pd.Series[Any], decimals: bool | None, *, part: bool = False
-) -> pd.Series[Any] | None:
-    """Return a column of text as numbers, else None; a `part` of a column need not show what the whole does."""
+def numbers_by(way: str, column: pd.Series[Any], decimals: bool | None) -> pd.Series[Any] | None:
+    """Return a column of text, or a part of one, as numbers; None if some cells cannot be read so."""
+    import pandas as pd
+
+    cells = column.dropna()
+    if not len(cells):
+        return column.astype(float)
+    if not all(isinstance(value, str) for value in cells.head(200)):
+        return None
+    words = cells.astype(str).str.strip()
     if way == "marks":
-        return numbers_but_for_marks(column, part=part)
-    if way == "commas":
-        return None if decimals is None else numbers_with_commas(column, decimals=decimals, part=part)
-    return numbers_with_unit(column, decimals=decimals)
-
-
-def numbers_but_for_marks(column: pd.Series[Any], *, part: bool = False) -> pd.Series[Any] | None:
-    """Return a column of text as numbers where all other cells are one of the marks for a missing value, else None."""
-    import pandas as pd
-
-    cells = column.dropna()
-    if not len(cells) or not isinstance(cells.iloc[0], str):
-        return column.astype(float) if part and not len(cells) else None
-    words = cells.astype(str).str.strip()
-    marks = words.str.lower().isin(MARKED_MISSING)
-    if not part and (not marks.any() or marks.mean() > 0.9):
-        return None
-    if not words[~marks].head(200).map(is_number).all():
-        return None
-    numbers = pd.to_numeric(words[~marks], errors="coerce")
-    return None if numbers.isna().any() else numbers.astype(float).reindex(column.index)
-
-
-def numbers_with_commas(
-    column: pd.Series[Any], *, decimals: bool, part: bool = False
-) -> pd.Series[Any] | None:
-    """Return a column of text as numbers where every cell is a number with commas, else None."""
-    import pandas as pd
-
-    cells = column.dropna()
-    text = [value for value in cells.head(200) if isinstance(value, str)]
+        words = words[~words.str.lower().isin(MARKED_MISSING)]
+        if not words.head(200).map(is_number).all():
+            return None
+        numbers = pd.to_numeric(words, errors="coerce")
+        return None if numbers.isna().any() else numbers.astype(float).reindex(column.index)
+    if way == "unit":
+        unit = next((sign for sign in _UNITS if sign in (words.iloc[0][:1], words.iloc[0][-1:])), None)
+        if unit is None:
+            return None
+        bare = (
+            words.str.removeprefix(unit) if words.iloc[0].startswith(unit) else words.str.removesuffix(unit)
+        )
+        if not (bare.str.len() < words.str.len()).all():
+            return None
+        words = bare.str.strip()
+        if not words.str.contains(",").any():
+            numbers = pd.to_numeric(words, errors="coerce")
+            fits = words.map(is_number).all() and not numbers.isna().any()
+            return numbers.reindex(column.index) if fits else None
     pattern = _COMMA_DECIMALS if decimals else _COMMA_THOUSANDS
-    if len(text) < min(len(cells), 200) or not all(pattern.fullmatch(value.strip()) for value in text):
-        return None
-    words = cells.astype(str).str.strip()
-    if not part and not words.str.contains(",").any():
-        return None
-    if not words.map(lambda word: bool(pattern.fullmatch(word))).all():
+    if decimals is None or not all(map(pattern.fullmatch, words)):
         return None
     plain = words.str.replace(".", "").str.replace(",", ".") if decimals else words.str.replace(",", "")
     return pd.to_numeric(plain, errors="coerce").reindex(column.index)
-
-
-def numbers_with_unit(column: pd.Series[Any], *, decimals: bool | None) -> pd.Series[Any] | None:
-    """Return a column of text as numbers where every cell is a number with the same sign of a unit, else None."""
-    import pandas as pd
-
-    cells = column.dropna()
-    first = str(cells.iloc[0]).strip() if len(cells) else ""
-    unit = next((sign for sign in _UNITS if first.startswith(sign) or first.endswith(sign)), None)
-    if unit is None or not all(isinstance(value, str) and unit in value for value in cells.head(200)):
-        return None
-    words = cells.astype(str).str.strip()
-    bare = words.str.removeprefix(unit) if first.startswith(unit) else words.str.removesuffix(unit)
-    if not (bare.str.len() < words.str.len()).all():
-        return None
-    bare = bare.str.strip()
-    found = None if decimals is None else numbers_with_commas(bare, decimals=decimals)
-    if found is None and bare.map(is_number).all():
-        found = pd.to_numeric(bare, errors="coerce")
-    return None if found is None or found.isna().any() else found.reindex(column.index)
 
 
 def _some(names: Sequence[str]) -> str:
