@@ -17,7 +17,7 @@ import pytest
 import likewise as lw
 from likewise.cli.app import main
 from likewise.core.frames import csv_text
-from likewise.core.streams import PrintableStream
+from likewise.core.progress import PrintableStream
 from likewise.core.text import printable
 
 NAMES = ("sex\x1b[2J\nProved independent of sex", "r\u202eace", "=1+1", "<b>\x9b31m", "+tab\t")

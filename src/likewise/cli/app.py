@@ -20,8 +20,13 @@ import click
 from likewise._version import __version__
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError, installed_versions
 from likewise.core.launch import alone, launched
-from likewise.core.progress import noted_interrupts, was_interrupted, write_error
-from likewise.core.streams import ClosedOutputError, printable_streams
+from likewise.core.progress import (
+    ClosedOutputError,
+    noted_interrupts,
+    printable_streams,
+    was_interrupted,
+    write_error,
+)
 from likewise.core.text import command_line, printable, without_numbers
 
 # The command under torchrun: one process speaks, all leave with the same exit code.

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_engine(engine: str, map_folder: Path | None, progress: Progress) -> Iterator[Engine | None]:
-    """Start or reach what ``--set engine`` names."""
-    name, _, where = engine.partition(":")
-    if name == "local":
+def open_engine(where: str | None, map_folder: Path | None, progress: Progress) -> Iterator[Engine | None]:
+    """Start or reach what ``--set engine`` names: what follows ``dask:``, or None for this process."""
+    if where is None:
         from likewise.auditing.partitions.engine import LocalEngine
 
         yield None if map_folder is None else LocalEngine()
@@ -55,8 +54,8 @@ def open_engine(engine: str, map_folder: Path | None, progress: Progress) -> Ite
         yield dask
 
 
-def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) -> None:
-    """Refuse what does not go together, before anything is read."""
+def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) -> str | None:
+    """Refuse what does not go together, before anything is read; return where the workers are, if there are any."""
     check_choices(choices)
     name, _, where = engine.partition(":")
     if name not in ("local", "dask") or (name == "local" and where) or where == "0":
@@ -71,6 +70,7 @@ def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) 
         from likewise.report.evidence.folder import check_folder
 
         check_folder(evidence, overwrite=outputs.force)
+    return None if name == "local" else where
 
 
 @verb(
@@ -113,7 +113,7 @@ def command(
     of Parquet files ('people/*.parquet') is read part by part.
     """
     choices = AuditChoices(**given)
-    _check(choices, outputs, engine, explore)
+    where = _check(choices, outputs, engine, explore)
     if sign is not None:
         from likewise.report.evidence.signing import Signer
 
@@ -123,7 +123,7 @@ def command(
     progress = Progress(outputs.quiet)
     loaded = load(model, trust, progress)
     map_folder = outputs.get("parquet")
-    with open_engine(engine, map_folder, progress) as runner:
+    with open_engine(where, map_folder, progress) as runner:
         audited = run_audit(
             loaded, table, choices, progress, runner, map_folder, diagnose=diagnose, explore=explore
         )

@@ -19,8 +19,7 @@ from likewise.cli.options import F, option, options
 from likewise.core.errors import InputError, require
 from likewise.core.files import check_replaceable
 from likewise.core.launch import launched
-from likewise.core.progress import progress_bar, stop_if_interrupted, written_duration
-from likewise.core.streams import open_console
+from likewise.core.progress import open_console, progress_bar, stop_if_interrupted, written_duration
 from likewise.core.text import join_words, printable
 
 if TYPE_CHECKING:

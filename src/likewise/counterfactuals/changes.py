@@ -201,9 +201,13 @@ _FEW_CHANGES = 20
 
 
 @dataclass(frozen=True)
-class StudyChoices:
-    """What is asked in all questions of a study."""
+class Setting:
+    """What all questions of a study share: the model, the people, those to learn from, and the choices."""
 
+    asked: AskedModel
+    frame: pd.DataFrame
+    known: pd.DataFrame
+    looks: Callable[[], Plausibility]
     attribute: str
     level: float
     drop: bool
@@ -264,8 +268,9 @@ class Outcomes:
         return self.mean_as(number) - self.mean_as(0)
 
 
-def ask_about(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> Outcomes:
+def ask_about(setting: Setting, frame: pd.DataFrame, made: MadeTwins) -> Outcomes:
     """Ask a model about people and all their usable counterparts."""
+    asked, attribute = setting.asked, setting.attribute
     own_decision, own_score = asked.about(frame)
     values = tuple(dict.fromkeys(variant[attribute] for variant in made.variants))
     decisions, scores = [own_decision], [own_score]
@@ -383,15 +388,7 @@ def quantities(outcomes: Outcomes, column: Any, bounds: tuple[float, float] | No
 
 
 def refit_measures(
-    told: Sequence[Quantity],
-    outcomes: Outcomes,
-    asked: AskedModel,
-    frame: pd.DataFrame,
-    known: pd.DataFrame,
-    maker: Any,
-    looks: Callable[[], Plausibility],
-    choices: StudyChoices,
-    rng: np.random.Generator,
+    told: Sequence[Quantity], outcomes: Outcomes, maker: Any, setting: Setting, rng: np.random.Generator
 ) -> list[Measure]:
     """Return measures with intervals from people drawn anew and consequences learned anew.
 
@@ -407,30 +404,31 @@ def refit_measures(
             f"twin_study: refits need a maker of twins that can be learned anew, and {type(maker).__name__} has no "
             "method anew(). Pass a Consequences, or refits=0."
         )
+    asked, frame, known, column = setting.asked, setting.frame, setting.known, setting.attribute
     values = maker.values_
     labels = [] if asked.tolerance is not None else np.unique(outcomes.decision).tolist()
     labels = labels[1:] if len(labels) == 2 else labels
     net = [_net_changes(quantity, outcomes, labels) for quantity in told]
     draws: list[list[float]] = []
-    for _ in range(choices.refits):
-        rows = _drawn(known[choices.attribute], values, rng)
+    for _ in range(setting.refits):
+        rows = _drawn(known[column], values, rng)
         drawn = known.iloc[rows].reset_index(drop=True)
-        person, people = (rows, drawn) if choices.themselves else (None, None)
+        person, people = (rows, drawn) if setting.themselves else (None, None)
         if people is None:
-            present = [v for v in values if (frame[choices.attribute] == v).any()]
-            people = frame.iloc[_drawn(frame[choices.attribute], present, rng)].reset_index(drop=True)
+            present = [v for v in values if (frame[column] == v).any()]
+            people = frame.iloc[_drawn(frame[column], present, rng)].reset_index(drop=True)
         made = maker.anew().fit(drawn).make(people)
-        if choices.drop:
-            made = without_implausible(made, looks().of_twins(made, person))
-        found = ask_about(asked, people, made, choices.attribute)
-        again = quantities(found, people[choices.attribute], asked.bounds)
+        if setting.drop:
+            made = without_implausible(made, setting.looks().of_twins(made, person))
+        found = ask_about(setting, people, made)
+        again = quantities(found, people[column], asked.bounds)
         again += [part for quantity in again for part in _net_changes(quantity, found, labels)]
         draws.append([_mean(quantity.values(found)) for quantity in again])
     deviation = iter(np.std(draws, axis=0, ddof=1))
 
     def measure(quantity: Quantity, confidence: float) -> Measure:
         # Few refits know the deviation poorly: Student's t with one degree less than there are.
-        reach = float(stdtrit(choices.refits - 1, (1 + confidence) / 2)) * float(next(deviation))
+        reach = float(stdtrit(setting.refits - 1, (1 + confidence) / 2)) * float(next(deviation))
         plain = quantity.measure(outcomes, confidence, None)
         if quantity.bounds is None or np.isnan(plain.low):
             return plain
@@ -439,9 +437,9 @@ def refit_measures(
             plain, low=max(low, quantity.bounds[0]), high=min(high, quantity.bounds[1]), method="refits"
         )
 
-    measures = [measure(quantity, choices.confidence) for quantity in told]
+    measures = [measure(quantity, setting.confidence) for quantity in told]
     for number, parts in enumerate(net):
-        each = [measure(part, 1.0 - (1.0 - choices.confidence) / len(parts)) for part in parts]
+        each = [measure(part, 1.0 - (1.0 - setting.confidence) / len(parts)) for part in parts]
         if told[number].name == "changed" and measures[number].method == "refits":
             least = max((max(one.low, -one.high) for one in each), default=0.0)
             measures[number] = replace(measures[number], low=max(least, 0.0))

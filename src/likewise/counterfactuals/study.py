@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from likewise.core.checks import check_integer, check_number
 from likewise.core.decisions import check_model, decisions_differ
@@ -25,8 +24,8 @@ from likewise.counterfactuals.changes import (
     AskedModel,
     GroupAnswer,
     Outcomes,
+    Setting,
     SharedPeople,
-    StudyChoices,
     TwinAnswer,
     ask_about,
     e_value,
@@ -38,7 +37,6 @@ from likewise.counterfactuals.edits import Edit
 from likewise.counterfactuals.matched import TOO_FAR, MatchedTwins
 from likewise.counterfactuals.plausibility import (
     IMPLAUSIBLE,
-    Plausibility,
     learn_plausibility,
     without_implausible,
 )
@@ -237,12 +235,12 @@ def twin_study(
     looks = cache(partial(learn_plausibility, known, column, level=level))  # not needed for comparable people
     if set(makers) != {"matched"}:
         looks()
-    choices = StudyChoices(column, level, implausible == "drop", confidence, refits, reference is None)
-    answers = []
-    for question, maker in makers.items():
-        fitted = maker if maker.fitted else maker.fit(known)
-        rng = numpy_generator(random_state)
-        answers.append(_answer(question, asked, frame, known, fitted, looks, choices, rng))
+    told = (column, level, implausible == "drop", confidence, refits, reference is None)
+    setting = Setting(asked, frame, known, looks, *told)
+    answers = [
+        _answer(question, maker if maker.fitted else maker.fit(known), setting, numpy_generator(random_state))
+        for question, maker in makers.items()
+    ]
     alone = np.sum([answer.flips for answer in answers], axis=0) == 1
     carrying = makers.get("consequences")
     rules = getattr(carrying, "rules_", None)
@@ -288,40 +286,32 @@ def _makers(
     return made
 
 
-def _answer(
-    question: str,
-    asked: AskedModel,
-    frame: pd.DataFrame,
-    known: pd.DataFrame,
-    maker: TwinMaker,
-    looks: Callable[[], Plausibility],
-    choices: StudyChoices,
-    rng: np.random.Generator,
-) -> TwinAnswer:
+def _answer(question: str, maker: TwinMaker, setting: Setting, rng: np.random.Generator) -> TwinAnswer:
+    asked, frame, attribute = setting.asked, setting.frame, setting.attribute
     made = maker.make(frame)
-    if not all(choices.attribute in variant for variant in made.variants):
+    if not all(attribute in variant for variant in made.variants):
         raise InputError(
             f"twin_study: the twins of the question {question!r} differ in "
-            f"{', '.join(map(str, made.variants[0]))}, not in {choices.attribute!r}. Make them of the column studied."
+            f"{', '.join(map(str, made.variants[0]))}, not in {attribute!r}. Make them of the column studied."
         )
     matched = maker if isinstance(maker, MatchedTwins) else None
     if matched is None:
-        valid = looks().of_twins(made, np.arange(len(frame)) if choices.themselves else None)
+        valid = setting.looks().of_twins(made, np.arange(len(frame)) if setting.themselves else None)
     else:
         # Comparators are real people; the question is whether they are near enough to be compared.
-        valid = matched.comparable(choices.level) | ~made.compared
+        valid = matched.comparable(setting.level) | ~made.compared
     compared, dropped = made.compared, made.compared & ~valid
-    if choices.drop:
+    if setting.drop:
         made = without_implausible(made, valid, IMPLAUSIBLE if matched is None else TOO_FAR)
-    outcomes = ask_about(asked, frame, made, choices.attribute)
+    outcomes = ask_about(setting, frame, made)
     shared = None if matched is None else _shared(asked, matched, outcomes)
-    told = quantities(outcomes, frame[choices.attribute], asked.bounds)
+    told = quantities(outcomes, frame[attribute], asked.bounds)
     learned = question == "consequences" and bool(getattr(maker, "moved_", ()))
-    if learned and not choices.refits:
+    if learned and not setting.refits:
         told = [replace(quantity, bounds=None) for quantity in told]
-    measures = [quantity.measure(outcomes, choices.confidence, shared) for quantity in told]
-    if choices.refits and question == "consequences":
-        measures = refit_measures(told, outcomes, asked, frame, known, maker, looks, choices, rng)
+    measures = [quantity.measure(outcomes, setting.confidence, shared) for quantity in told]
+    if setting.refits and question == "consequences":
+        measures = refit_measures(told, outcomes, maker, setting, rng)
     k = len(outcomes.values)
     groups = [
         GroupAnswer(value, len(quantity.people), changed, change)
@@ -332,16 +322,12 @@ def _answer(
     e_values: tuple[tuple[float, float], ...] = ()
     if (learned or matched is not None) and asked.bounds is not None:
         e_values = tuple(_e_values(outcomes, number, measures[number]) for number in range(1, k))
-    notes = (
-        () if question == "attribute" else _few(known[choices.attribute], outcomes.values, choices.attribute)
-    )
+    notes = () if question == "attribute" else _few(setting.known[attribute], outcomes.values, attribute)
     if learned:
-        notes += (Message("twins.note.graph", attribute=choices.attribute),)
+        notes += (Message("twins.note.graph", attribute=attribute),)
     if matched is not None:
-        notes += _overlap(matched, asked, outcomes, compared, dropped, choices.attribute)
-    notes += tuple(
-        _confounder(choices.attribute, m, *e) for m, e in zip(measures[1:k], e_values, strict=False)
-    )
+        notes += _overlap(matched, asked, outcomes, compared, dropped, attribute)
+    notes += tuple(_confounder(attribute, m, *e) for m, e in zip(measures[1:k], e_values, strict=False))
     return TwinAnswer(
         question,
         len(told[0].people),
@@ -351,13 +337,13 @@ def _answer(
         Measure(
             "validity", float(valid[compared].mean()) if compared.any() else np.nan, np.nan, np.nan, "none"
         ),
-        choices.level,
+        setting.level,
         int(compared.sum()),
         int(dropped.sum()),
         {why: int(mask.sum()) for why, mask in made.why_not.items()},
         outcomes.flips(),
         outcomes.asked,
-        _why(question, learned, choices.refits, shared, asked.bounds),
+        _why(question, learned, setting.refits, shared, asked.bounds),
         notes,
         e_values,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -42,29 +42,20 @@ class Dtype:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as plain JSON, defaults left out."""
-        out: dict[str, Any] = {"name": self.name}
-        if self.levels is not None:
-            out |= {"levels": list(self.levels), "ordered": self.ordered}
+        said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         if self.inner is not None:
-            out["inner"] = self.inner.to_dict()
-        if self.storage is not None:
-            out["storage"] = self.storage
-        if not self.nullable:
-            out["nullable"] = False
-        return out
+            said["inner"] = self.inner.to_dict()
+        return said | ({} if self.levels is None else {"levels": list(self.levels)})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Dtype:
         """Read what `to_dict` wrote."""
-        levels, inner = values.get("levels"), values.get("inner")
-        return cls(
-            name=values["name"],
-            levels=None if levels is None else tuple(levels),
-            ordered=values.get("ordered", False),
-            inner=None if inner is None else cls.from_dict(inner),
-            storage=values.get("storage"),
-            nullable=values.get("nullable", True),
-        )
+        said = {f.name: values[f.name] for f in fields(cls) if f.name in values}
+        if said.get("levels") is not None:
+            said["levels"] = tuple(said["levels"])
+        if said.get("inner") is not None:
+            said["inner"] = cls.from_dict(said["inner"])
+        return cls(**said)
 
 
 def library_of(table: Any) -> str:

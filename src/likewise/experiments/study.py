@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -83,7 +83,7 @@ class Study(Computation):
     (True, 'toy', ('Baseline', 'SenSR'))
     """
 
-    quick: bool = field(default=False, kw_only=True)
+    quick: bool = False
 
     label: ClassVar[str]
     """What its folder is called; a quick trial has its own."""

@@ -20,7 +20,7 @@ from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message, Texts
 from likewise.core.plain import named
-from likewise.core.streams import open_console
+from likewise.core.progress import open_console
 from likewise.core.text import interval_ends, printable, short_number, value_words
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary

@@ -16,7 +16,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path, check_replaceable
 from likewise.core.messages import Texts
 from likewise.core.plain import to_json
-from likewise.core.streams import open_console
+from likewise.core.progress import open_console
 from likewise.core.text import printable
 from likewise.explaining.burden import Recourse
 from likewise.explaining.person import Explanation

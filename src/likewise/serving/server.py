@@ -16,7 +16,7 @@ from typing import Any, Self
 from likewise.core.checks import check_same_length
 from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.frames import to_pandas
-from likewise.core.streams import open_console
+from likewise.core.progress import open_console
 from likewise.core.text import option
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
