@@ -96,7 +96,7 @@ def agreeing() -> Iterator[None]:
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
 _REMEDIES = {
     "ConvergenceWarning": "Leave out columns with very many values or very large numbers (--read ignore=COLUMN), or take more "
-    "people; `likewise inspect` shows the columns.",
+    "people; `likewise inspect` shows the columns."
 }
 # What stands in messages for those who write Python, and the option that does the same.
 _OPTIONS = {

@@ -78,7 +78,7 @@ class AuditChoices:
 
 
 def check_choices(choices: AuditChoices) -> None:
-    """Raise where choices are missing or do not go together, before anything is read."""
+    """Raise if choices are missing or do not go together, before anything is read."""
     parse_budget(choices.eps or "0")
     parse_edits(choices.edit)
     if choices.delta is not None and choices.target is None:
@@ -217,7 +217,7 @@ def run_audit(
 
 
 def check_explorable(case: Case, people: pd.DataFrame) -> None:
-    """Raise before any work is done where the page of a case could not be explored."""
+    """Raise before any work is done if the page of a case could not be explored."""
     from likewise.report.explore import page_model
 
     if isinstance(case.frame, Path):
@@ -281,7 +281,7 @@ def impact_of(audited: Audited) -> tuple[tuple[ImpactTable, ...], tuple[str, ...
 
 
 class _Asked:
-    """A matched model as twins ask it: tables in, decisions and, where it has them, probabilities out."""
+    """A matched model as twins ask it: tables in, decisions and, if it has them, probabilities out."""
 
     def __init__(self, matched: Matched) -> None:
         self._matched = matched
@@ -299,7 +299,7 @@ class _Asked:
 
 
 def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict[str, str]:
-    """Read graph and rules before the audit is run, and raise where they fit no sensitive column."""
+    """Read graph and rules before the audit is run, and raise if they fit no sensitive column."""
     from likewise.counterfactuals.causal.consequences import Consequences
 
     if not choices.consequences:

@@ -84,11 +84,7 @@ def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[st
     from likewise.training import MLPBaselineClassifier, SenSRClassifier, TrainingConfig
     from likewise.training.estimators.parameters import SENSR_PRESETS
 
-    shared: dict[str, Any] = {
-        "domain": data.domain,
-        "n_steps": steps,
-        "random_state": seed,
-    }
+    shared: dict[str, Any] = {"domain": data.domain, "n_steps": steps, "random_state": seed}
     return {
         "Baseline": MLPBaselineClassifier(training=TrainingConfig(progress=progress), **shared),
         # The preset searches along the sensitive directions only. Three steps in all directions at a small ε keep

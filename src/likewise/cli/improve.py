@@ -212,11 +212,7 @@ class Setting:
 
 
 def compare_models(
-    table: Path,
-    compared: Sequence[str],
-    outputs: Outputs,
-    progress: Progress,
-    given: dict[str, Any],
+    table: Path, compared: Sequence[str], outputs: Outputs, progress: Progress, given: dict[str, Any]
 ) -> None:
     """Train the named methods, load the named models, and audit and evaluate all of them."""
     from likewise.report import Comparison
@@ -232,9 +228,7 @@ def compare_models(
     setting = _searched_alike(setting, models, progress)
     entries = {name: _measure(name, matched, setting, progress) for name, matched in models.items()}
     deliver_comparison(
-        Comparison.of(entries),
-        outputs,
-        provenance=provenance_now([table], [*sources.values()]),
+        Comparison.of(entries), outputs, provenance=provenance_now([table], [*sources.values()])
     )
 
 

@@ -78,7 +78,7 @@ def command(
 
     The files it read must be the same, byte for byte. Nothing but an audit with the recorded options is run, and no
     option that lets a model file run code is taken from the evidence: such trust is yours to give, here again. Files
-    outside the current folder are read only where you name them.
+    outside the current folder are read only if you name them.
     """
     from likewise.report.document import audit_document
     from likewise.report.evidence import (

@@ -75,7 +75,7 @@ def command(
     `sentences` is beside the paper: sentiment of sentences with names in context; `all` leaves it out.
 
     Writes OUT/<study>/ with table.csv, cells.csv, results.json, table.md, index.html and figures, and keeps every
-    finished (method, seed) in OUT/<study>/cells.jsonl. The exit code is 3 where a cell could not be computed.
+    finished (method, seed) in OUT/<study>/cells.jsonl. The exit code is 3 if a cell could not be computed.
     """
     outputs = Outputs({}, **said)
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS

@@ -57,11 +57,7 @@ if TYPE_CHECKING:
 @option("--open", "opens", is_flag=True, help="Open the link in the browser.")
 @option("--uploads/--no-uploads", default=True, help="Whether tables can be audited in the browser.")
 @option(
-    "--max-upload",
-    type=click.IntRange(1, 1024),
-    default=64,
-    metavar="MB",
-    help="Size of an uploaded table.",
+    "--max-upload", type=click.IntRange(1, 1024), default=64, metavar="MB", help="Size of an uploaded table."
 )
 @options("language", "trust", "quiet", "config")
 def command(

@@ -150,7 +150,7 @@ def command(
 
 
 def _reported(y: Any, share: float, seed: int) -> Any:
-    """Who is held out of training, class by class; nobody where a class would be left with fewer than two."""
+    """Who is held out of training, class by class; nobody if a class would be left with fewer than two."""
     import numpy as np
 
     from likewise.data.target import chosen_by_class
@@ -203,13 +203,9 @@ def _check(method: str, sensitive: Sequence[str], metric: Path | None, eps: floa
 
 
 def _comparable(
-    people: People,
-    trained: People,
-    given: FairMetric | str | None,
-    sensitive: Sequence[str],
-    needs: str,
+    people: People, trained: People, given: FairMetric | str | None, sensitive: Sequence[str], needs: str
 ) -> tuple[Any, FairMetric | None]:
-    """Return what encodes the table, and the metric: the given one, or one learned where the method needs it.
+    """Return what encodes the table, and the metric: the given one, or one learned if the method needs it.
 
     The encoding knows the categories of everybody, the metric is learned from those who are trained on.
     """

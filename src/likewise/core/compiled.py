@@ -1,4 +1,4 @@
-"""Loops that are compiled where numba is installed (extra ``fast``), and run as they are where it is not."""
+"""Loops that are compiled if numba is installed (extra ``fast``), and run as they are if it is not."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _of_types(dispatcher: Any) -> Any:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of plain arrays where numba is installed; else it runs as it is.
+    """Compile a function of plain arrays if numba is installed; else it runs as it is.
 
     Nothing is reordered (no fast maths), so both give the same numbers.
     """

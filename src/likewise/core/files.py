@@ -191,7 +191,7 @@ class MapOf(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """Named things, each of its own form; those in `optional` may be absent, others come only where `more` lets them."""
+    """Named things, each of its own form; those in `optional` may be absent, others come only if `more` lets them."""
 
     required: Mapping[str, Any]
     optional: Mapping[str, Any] = {}

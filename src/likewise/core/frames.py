@@ -136,10 +136,10 @@ def check_no_missing(frame: pd.DataFrame, *, owner: str, name: str = "frame") ->
 
 
 def mark_encoded(table: Any) -> Any:
-    """Return a table that declares its rows to be encoded, where its library has a place to say so.
+    """Return a table that declares its rows to be encoded, if its library has a place to say so.
 
     Nobody can tell from the names of its columns: a table of numbers has the same ones before and after. polars has
-    no such place; its encoded frames pass for raw ones unless ``encoded=True`` is said where they are used.
+    no such place; its encoded frames pass for raw ones unless ``encoded=True`` is said at their use.
     """
     if isinstance(table, pd.DataFrame):
         table.attrs[_ENCODED] = True

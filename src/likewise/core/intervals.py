@@ -115,7 +115,7 @@ def proportion_interval(successes: int, n: int, *, confidence: float = 0.95) -> 
 
 
 def share_limits(successes: Any, n: Any, *, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Clopper and Pearson's limits of many shares at once; 0 and 1 where nobody was seen."""
+    """Clopper and Pearson's limits of many shares at once; 0 and 1 if nobody was seen."""
     from scipy.special import betaincinv
 
     right, people = np.asarray(successes, dtype=float), np.asarray(n, dtype=float)

@@ -32,7 +32,7 @@ class Launch:
 
 
 def launched() -> Launch:
-    """Return what torchrun's variables say; one process of one where they are absent or say nothing.
+    """Return what torchrun's variables say; one process of one if they are absent or say nothing.
 
     A process that a launched one started for itself (a worker of joblib, of a data loader) inherits the variables,
     but is not one of the ranks.

@@ -200,7 +200,7 @@ class Subspace:
 
 
 def _in_order(matrix: Array, rank: int) -> Any:
-    """Orthonormalise unit rows in their order (Gram–Schmidt, twice); None where that does not reach the rank safely."""
+    """Orthonormalise unit rows in their order (Gram–Schmidt, twice); None if that does not reach the rank safely."""
     xp = namespace(matrix)
     safe = float(np.sqrt(np.sqrt(_resolution(matrix))))
     kept = matrix[:0]

@@ -51,7 +51,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Se
 
 
 def short_number(value: float | None) -> str:
-    """Write a number with as many digits as people read: three decimals, fewer where it is large."""
+    """Write a number with as many digits as people read: three decimals, fewer if it is large."""
     if value is None or math.isnan(value):
         return "unknown"
     size = abs(value)

@@ -173,7 +173,7 @@ def find_attribute(table: Table, name: str, *, owner: str) -> AttributeColumn:
 
 
 def _zeros_and_ones(block: pd.DataFrame) -> IntArray | None:
-    """The block as whole numbers, or None where it holds anything but 0 and 1."""
+    """The block as whole numbers, or None if it holds anything but 0 and 1."""
     if not all(dtype.kind in "biuf" for dtype in block.dtypes):
         return None
     matrix = block.to_numpy(dtype=float, na_value=np.nan)

@@ -229,12 +229,7 @@ def spouse_consistency(
 
 
 def gender_race_consistency(
-    model: Any,
-    frame: Any,
-    *,
-    gender: str = "sex",
-    race: str = "race",
-    **options: Any,
+    model: Any, frame: Any, *, gender: str = "sex", race: str = "race", **options: Any
 ) -> CorrespondenceStudy:
     """Gender and race consistency, the paper's GR-Con: everyone with every combination of gender and race.
 

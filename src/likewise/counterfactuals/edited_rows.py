@@ -1,7 +1,7 @@
 """A person's twins as a set: the same set, in the same order, whichever of the twins one starts from.
 
 Each `TwinFactor` is a list of settings of some columns. People who have one of the settings are twins of the same
-people with the others; where a factor counts for everybody, what stands in its columns does not matter at all. All
+people with the others; if a factor counts for everybody, what stands in its columns does not matter at all. All
 combinations of the factors' settings are the twins of a person.
 """
 
@@ -179,7 +179,7 @@ def twin_factors(sensitive: Any, edits: Any, frame: pd.DataFrame, *, owner: str)
 
 
 def spelled_out_factors(sensitive: Any, edits: Any, *, owner: str) -> tuple[TwinFactor, ...] | None:
-    """Return the factors where all values are listed, so that no table is needed; else None."""
+    """Return the factors if all values are listed, so that no table is needed; else None."""
     parts: list[tuple[Any, bool]] = [(part, True) for part in _sensitive_edits(sensitive)]
     parts += [(part, False) for part in (() if edits is None else read_edits(edits, owner=owner))]
     factors = []

@@ -205,7 +205,7 @@ def read_edits(edits: Any, *, owner: str) -> EditParts:
 
 
 def edited_columns(parts: EditParts, *, owner: str = "edits") -> list[Any]:
-    """Return the columns that are edited, each once, or raise where two parts edit the same one."""
+    """Return the columns that are edited, each once, or raise if two parts edit the same one."""
     names: list[Any] = []
     for part in parts:
         mine = [part.column] if isinstance(part, Edit) else list(dict.fromkeys(k for v in part for k in v))
@@ -287,7 +287,7 @@ def _values(edit: Edit, attribute: AttributeColumn, owner: str) -> Sequence[Any]
 
 
 def _with_other_name(attribute: AttributeColumn, asked: list[Any]) -> AttributeColumn:
-    """Let ``sex_Male`` answer to "Female" where the edits ask for "Male" and one other value.
+    """Let ``sex_Male`` answer to "Female" if the edits ask for "Male" and one other value.
 
     One 0/1 column does not know the name of its other value; the edits do.
     """

@@ -69,7 +69,7 @@ class LearnedRules:
 
     @property
     def rules(self) -> Rules:
-        """The rules: a map where there is a counterpart, and the combination as forbidden."""
+        """The rules: a map if there is a counterpart, and the combination as forbidden."""
         maps: dict[tuple[Any, str], dict[Any, Any]] = {}
         for rule in self.found:
             if rule.becomes is not None:
@@ -105,7 +105,7 @@ def learn_rules(
         The column that twins change.
     min_expected : float, default=20
         How many people would have to have the combination, were the columns independent: below it absence says little.
-        (Nobody where 20 are expected has a probability of 2·10⁻⁹ under independence.)
+        (Nobody, if 20 are expected, has a probability of 2·10⁻⁹ under independence.)
     max_seen : float in [0, 1), default=0.01
         Share of the expected number that may be seen all the same: tables have slips.
 
@@ -235,7 +235,7 @@ class Plausibility:
     def of_twins(self, made: MadeTwins, person: Any = None) -> Mask:
         """Whether each twin that is compared could be a person, (variants, n); True for all others.
 
-        `person` is as in `plausible`, (n,), or (variants, n) where it differs by variant.
+        `person` is as in `plausible`, (n,), or (variants, n) if it differs by variant.
         """
         left_out = None if person is None else np.broadcast_to(person, made.usable.shape)
         valid = np.ones_like(made.usable)

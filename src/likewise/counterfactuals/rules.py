@@ -170,7 +170,7 @@ class Rules:
         return found
 
     def check(self, table: pd.DataFrame, *, owner: str) -> None:
-        """Raise an error where the rules do not fit the table, or contradict each other.
+        """Raise an error if the rules do not fit the table, or contradict each other.
 
         They may name no column that the table lacks, map no value that its column lacks, ask for nothing that no row of
         it can be, and map one value to two.
@@ -193,7 +193,7 @@ class Rules:
                 raise InputError(f"{owner}: two rules contradict each other: {first}; {second}.")
 
     def matched_to(self, table: pd.DataFrame) -> Rules:
-        """Return the rules with words for numbers read as numbers where a column has numbers: keys of TOML are words."""
+        """Return the rules with words for numbers read as numbers if a column has numbers: keys of TOML are words."""
         return replace(
             self,
             maps=tuple(

@@ -35,11 +35,7 @@ from likewise.counterfactuals.changes import (
 from likewise.counterfactuals.edited_rows import TwinMaker
 from likewise.counterfactuals.edits import Edit
 from likewise.counterfactuals.matched import TOO_FAR, MatchedTwins
-from likewise.counterfactuals.plausibility import (
-    IMPLAUSIBLE,
-    learn_plausibility,
-    without_implausible,
-)
+from likewise.counterfactuals.plausibility import IMPLAUSIBLE, learn_plausibility, without_implausible
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.causal.consequences import Consequences
@@ -126,7 +122,7 @@ class TwinStudy:
         first, rest = self.values[0], ", ".join(str(value) for value in self.values[1:])
         words = [
             f"change of score: the mean with {rest} less that with {first}; by group, the counterparts' less the people's "
-            f"own (score: {self.score})",
+            f"own (score: {self.score})"
         ]
         if self.moved:
             words.append(f"columns that follow along the graph: {', '.join(self.moved)}")
@@ -170,7 +166,7 @@ def twin_study(
     attribute : Edit or str
         The column that counterparts differ in, and its values.
     questions : "all" or sequence of {"attribute", "consequences", "matched"}, default="all"
-        "consequences" is left out of all where none are given.
+        "consequences" is left out of all if none are given.
     consequences : Consequences or TwinMaker, optional
         What follows from the attribute; by default the consequences of the `Edit`.
     matched : MatchedTwins, optional
@@ -272,7 +268,7 @@ def _makers(
         if questions != "all":
             raise InputError(
                 f"{owner}: the question 'consequences' needs to know them. Pass "
-                'consequences=Consequences(rules="learned"), with a graph where there is one.'
+                'consequences=Consequences(rules="learned"), with a graph if there is one.'
             )
         names.remove("consequences")
     made: dict[str, TwinMaker] = {}

@@ -177,10 +177,10 @@ class Column:
     start, stop : int
         Its columns in the encoding are ``start`` to ``stop − 1``.
     decimals : int, optional
-        `decode` rounds a value to so many decimals where it is within the rounding of the encoding of them:
+        `decode` rounds a value to so many decimals if it is within the rounding of the encoding of them:
         it undoes that rounding and leaves every other value alone.
     curve : Curve, optional
-        The scale of a number where that is not linear.
+        The scale of a number if that is not linear.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Number of encoded columns: one, or one per category where there are three or more."""
+        """Number of encoded columns: one, or one per category if there are three or more."""
         return self.stop - self.start
 
     @property

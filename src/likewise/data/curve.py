@@ -76,7 +76,7 @@ class Curve:
 
 
 def learn_curve(name: ScaleName | Curve, values: FloatArray, *, whole: bool) -> Curve | None:
-    """Learn the curve of a scale from a column; None for the linear one, and where all values are one."""
+    """Learn the curve of a scale from a column; None for the linear one, and if all values are one."""
     if isinstance(name, Curve):
         return name
     if name == "linear" or float(values.min()) == float(values.max()):

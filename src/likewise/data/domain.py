@@ -9,13 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.checks import (
-    FloatArray,
-    IntArray,
-    check_matrix,
-    column_names,
-    to_numpy,
-)
+from likewise.core.checks import FloatArray, IntArray, check_matrix, column_names, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.data.encoded_set import Constants, as_rows, clip, put_back
@@ -29,7 +23,7 @@ class Domain(ABC):
     Attributes
     ----------
     n_features : int or None
-        Width d of an encoded row; None where any width will do.
+        Width d of an encoded row; None if any width will do.
 
     Examples
     --------
@@ -47,7 +41,7 @@ class Domain(ABC):
     @property
     @abstractmethod
     def n_features(self) -> int | None:
-        """Width of an encoded row, or None where any width will do."""
+        """Width of an encoded row, or None if any width will do."""
 
     @abstractmethod
     def project(self, X: Any, origin: Any = None) -> Any:
@@ -70,7 +64,7 @@ class Domain(ABC):
 
     @abstractmethod
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return the smallest box around the set: lower and upper, of shape (d,), infinite where free."""
+        """Return the smallest box around the set: lower and upper, of shape (d,), infinite if free."""
 
     def nearest_valid(self, X: Any, origin: Any = None) -> Any:
         """Encoded row nearest to each row that can exist; for a plain convex set its projection."""
@@ -137,7 +131,7 @@ class BoxDomain(Domain):
     Parameters
     ----------
     lower, upper : array-like of shape (d,), or a number
-        Bounds of each coordinate; ±inf where free. One of the two may be a number.
+        Bounds of each coordinate; ±inf if free. One of the two may be a number.
     immutable : sequence of int, default=()
         Coordinates that a search may not change.
 
@@ -204,7 +198,7 @@ class BoxDomain(Domain):
         X : array-like, tensor or numeric data frame of shape (n, d)
             The data.
         immutable : sequence of int or str, default=()
-            Columns that may not change, by position, or by name where `X` is a frame.
+            Columns that may not change, by position, or by name if `X` is a frame.
 
         Returns
         -------

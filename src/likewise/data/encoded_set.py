@@ -88,7 +88,7 @@ def _convert(values: np.ndarray[Any, Any], reference: Any) -> Any:
 
 
 def on_numpy(x: Any) -> np.ndarray[Any, Any] | None:
-    """Return the memory of a plain CPU tensor as a numpy array without a copy; None where that cannot be.
+    """Return the memory of a plain CPU tensor as a numpy array without a copy; None if that cannot be.
 
     numpy costs a fraction of torch's overhead per operation, which dominates on batches of a thousand rows.
     A tensor that takes part in a gradient, lives elsewhere, or has a dtype numpy lacks stays with torch.

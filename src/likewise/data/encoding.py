@@ -22,14 +22,7 @@ import pyarrow as pa
 from likewise.core.checks import FloatArray, IntArray, python_scalar
 from likewise.core.errors import InputError, MissingExtraError, did_you_mean, listed
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas
-from likewise.data.column import (
-    Column,
-    Dtype,
-    arrow_type,
-    encoded_names,
-    pandas_dtype,
-    polars_dtype,
-)
+from likewise.data.column import Column, Dtype, arrow_type, encoded_names, pandas_dtype, polars_dtype
 
 # From encoded rows back to values that can exist, column by column.
 
@@ -215,7 +208,7 @@ def check_numbers(series: pd.Series[Any], *, owner: str) -> FloatArray:
 
 
 def category_codes(series: pd.Series[Any], categories: Sequence[Any]) -> Codes:
-    """Position of each value among the categories; −1 where it is missing or not among them."""
+    """Position of each value among the categories; −1 if it is missing or not among them."""
     raw, uniques = _factorize(series)
     position = {category: i for i, category in enumerate(categories)}
     table = np.array([position.get(python_scalar(value), -1) for value in uniques] + [-1], dtype=np.int64)
@@ -236,7 +229,7 @@ def _factorize(series: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[Any]]
 
 
 def check_known(codes: Codes, series: pd.Series[Any], categories: Sequence[Any], *, owner: str) -> None:
-    """Raise an error that names column, value and row where a category was never seen."""
+    """Raise if a category was never seen; the error names column, value and row."""
     unknown = codes < 0
     if not unknown.any():
         return
@@ -275,7 +268,7 @@ class AffineMap:
         return square and not self.offset.any() and bool((self.matrix == np.eye(d)).all())
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Map rows; where the map is the identity, the rows themselves."""
+        """Map rows; if the map is the identity, the rows themselves."""
         return X if self.is_identity else np.asarray(X @ self.matrix.T + self.offset)
 
 
@@ -392,7 +385,7 @@ def _scale_name(column: Column) -> str:
 
 
 def _codes_as_numbers(mine: Column, theirs: Column) -> tuple[FloatArray, FloatArray]:
-    """Return the map where a column of codes is a category in one encoding and a number in the other."""
+    """Return the map if a column of codes is a category in one encoding and a number in the other."""
     number = all(isinstance(value, (int, float)) for value in theirs.categories)
     if mine.kind == "categorical" or not number:
         raise EncodingMismatchError(

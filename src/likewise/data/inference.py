@@ -107,7 +107,7 @@ def _numeric(series: pd.Series[Any], dtype: Dtype, kind: Kind, choices: Choices,
 
 
 def _check_told_apart(column: Column, values: FloatArray, *, owner: str) -> None:
-    """Raise where neighbouring whole numbers of the range would be one number on the column's scale."""
+    """Raise if neighbouring whole numbers of the range would be one number on the column's scale."""
     if column.curve is None or column.kind != "integer":
         return
     ends = [end for end in (column.lower, column.upper - 1.0) if np.isfinite(end)]
@@ -152,7 +152,7 @@ def _mean_and_scale(values: FloatArray) -> tuple[float, float]:
 def _decimals(values: FloatArray, exact: float = LARGEST_EXACT) -> int | None:
     """Decimals to which a decoded value within rounding of them was most likely written.
 
-    The fewest that write every value exactly; where there are none such, as many as leave the rounding of
+    The fewest that write every value exactly; if there are none such, as many as leave the rounding of
     the encoding a thousand times smaller than their grid, so that other values are hardly ever touched.
     """
     largest = float(np.abs(values).max())

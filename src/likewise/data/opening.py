@@ -22,21 +22,21 @@ Doubled = Literal["drop", "number"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read, where that cannot be seen.
+    """How a file is read, if that cannot be seen.
 
     Parameters
     ----------
     encoding : str, optional
-        Of the text: ``"latin-1"``, ``"cp1252"``, … By default UTF-8, or UTF-16 where a mark says so.
+        Of the text: ``"latin-1"``, ``"cp1252"``, … By default UTF-8, or UTF-16 if a mark says so.
     decimal : {".", ","}, optional
         What stands before the decimals. By default it is seen from the cells.
     header : bool, optional
-        Whether the first line names the columns. By default it is asked about where it looks like values.
+        Whether the first line names the columns. By default it is asked about if it looks like values.
     doubled : {"drop", "number"}, default="drop"
         Columns of the same name: later copies with the same values are dropped (different ones are an error), or all
         later ones get a number.
     ignore : tuple of str
-        Columns to leave out, all of that name where there are several.
+        Columns to leave out, all of that name if there are several.
 
     Examples
     --------

@@ -107,7 +107,7 @@ class Violation:
     column : str
         Column of the original table.
     value : object
-        What the cell holds; None where it is missing.
+        What the cell holds; None if it is missing.
     reason : str
         Why that cannot be.
 
@@ -174,7 +174,7 @@ def _cell(series: pd.Series[Any], row: int) -> Any:
 
 
 def _comparable(series: pd.Series[Any], column: Column) -> np.ndarray[Any, Any]:
-    """Return numbers (NaN where it is none) or positions of categories (−1 where it is none)."""
+    """Return numbers (NaN if it is none) or positions of categories (−1 if it is none)."""
     if column.kind == "categorical":
         return category_codes(series, column.categories)
     if is_numeric(series):

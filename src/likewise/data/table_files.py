@@ -110,7 +110,7 @@ def read_table(path: Path | MemoryFile, reading: Reading | None = None) -> ReadT
 
 
 def table_rows(path: Path | MemoryFile) -> int | None:
-    """Return the number of rows where the file says so without being read (Parquet), else None."""
+    """Return the number of rows if the file says so without being read (Parquet), else None."""
     file = open_file(path)
     if file.kind != "Parquet":
         return None

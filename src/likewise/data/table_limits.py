@@ -157,7 +157,7 @@ def read_arrow(name: str, source: Any, room: int) -> Any:
 
 @contextmanager
 def memory_limit(room: int) -> Iterator[None]:
-    """Run a block that may take so much more memory than there is now, where the system can hold a process to that.
+    """Run a block that may take so much more memory than there is now, if the system can hold a process to that.
 
     For what no look at a file tells, such as packed buffers. It counts for the whole process, so leave others some room.
     """

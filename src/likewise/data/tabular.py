@@ -158,7 +158,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
     immutable : sequence of str, default=()
         Columns that a search may not change.
     ranges : dict of str to (low, high), optional
-        Bounds in original units where they are not those of the data; None for an open end.
+        Bounds in original units if they are not those of the data; None for an open end.
     integers : sequence of str, optional
         Float columns that hold whole numbers only. Integer dtypes need not be named.
     categories : dict of str to list, optional
@@ -184,7 +184,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
     n_features_in_ : int
         Number of original columns.
     feature_names_in_ : ndarray of str
-        Names of the original columns. Only where the domain was fitted on a frame.
+        Names of the original columns. Only if the domain was fitted on a frame.
 
     Notes
     -----
@@ -403,7 +403,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names for the original columns where the domain was fitted on an array; otherwise they must be
+            Names for the original columns if the domain was fitted on an array; otherwise they must be
             the frame's.
 
         Returns
@@ -485,7 +485,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         Returns
         -------
         tuple of Violation
-            By row, then by column; empty where every row is valid.
+            By row, then by column; empty if every row is valid.
         """
         check_is_fitted(self)
         owner = "TabularDomain.validate"

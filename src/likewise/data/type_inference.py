@@ -1,6 +1,6 @@
 """What a column looks like: a number, a count, a code, a category, an id, dates or free text.
 
-A guess from the values and, where these do not decide, from words in the name. It is always said, and the user's word
+A guess from the values and, if these do not decide, from words in the name. It is always said, and the user's word
 (`columns.toml`, --read) wins.
 """
 
@@ -56,7 +56,7 @@ class InferredColumn:
     plan : ColumnPlan
         The guess.
     why : str
-        What the guess rests on; empty where there is nothing to say.
+        What the guess rests on; empty if there is nothing to say.
     missing, rows : int
         How many cells are empty, of how many.
     distinct : int

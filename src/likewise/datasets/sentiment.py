@@ -273,7 +273,7 @@ def _check_lexicon(lookup: WordVectors, words: tuple[str, ...]) -> None:
 
 
 def _name_spelling(names: tuple[str, ...], lookup: WordVectors) -> dict[str, str]:
-    """Map each name to its spelling in the file: with a capital where most names have one, else without."""
+    """Map each name to its spelling in the file: with a capital if most names have one, else without."""
     capitals = {name: capitalised(name) for name in names}
     n_capital = sum(capital in lookup for capital in capitals.values())
     n_lower = sum(name in lookup for name in names)

@@ -52,7 +52,7 @@ def make_toy(n: int = 500, *, minority: float = 0.1, random_state: RandomState =
 
     The label is a matter of height: upper clusters are 1, lower clusters 0, in both groups alike, and a
     level line at height 0 does equally well by both. But each group leans outwards as it goes up, and the
-    two lean against each other. Where they are equally many the leans cancel; where the right-hand group is
+    two lean against each other. If they are equally many the leans cancel; if the right-hand group is
     underrepresented, logistic regression follows the lean of the majority, its boundary tilts, and the
     minority pays for it.
 

@@ -95,7 +95,7 @@ def sentence_tokens(sentence: str) -> list[tuple[str, str]]:
     """Split a sentence at spaces into (preferred spelling, fallback) pairs to look up.
 
     What follows an apostrophe is dropped ("Let's" is "let"), since files differ in how they treat it. The
-    first word is looked up in lower case, the others as spelt, and where a file has no such word, in lower
+    first word is looked up in lower case, the others as spelt, and if a file has no such word, in lower
     case: "Italian" in a cased file, "italian" in an uncased one.
     """
     words = [word.split("'")[0].split("’")[0].strip(".,!?") for word in sentence.split()]

@@ -37,7 +37,7 @@ class GroupGaps:
     pair of groups is a binary attribute as in the paper, and every number reported is the largest over pairs.
     A group without people of a class has no rate there. Its TPR is NaN, the gaps are those of the other groups and
     classes, and `left_out` names what is missing; a number that nothing is left of is NaN. Intervals allow for any rate
-    where nobody was seen.
+    if nobody was seen.
 
     Examples
     --------
@@ -150,12 +150,7 @@ class GroupGaps:
 
 
 def group_gaps(
-    y_true: Any,
-    y_pred: Any,
-    group: Any,
-    *,
-    groups: Sequence[Any] | None = None,
-    attribute: str = "group",
+    y_true: Any, y_pred: Any, group: Any, *, groups: Sequence[Any] | None = None, attribute: str = "group"
 ) -> GroupGaps:
     """Gaps between groups in the true positive rate of each class (Appendix D.5 of the paper).
 
@@ -285,7 +280,7 @@ def _group_codes(
 
 
 def gap_summaries(rates: FloatArray) -> FloatArray:
-    """Gap_RMS and Gap_max of rates of shape (r, groups, classes), NaN where unknown: (r, 2)."""
+    """Gap_RMS and Gap_max of rates of shape (r, groups, classes), NaN if unknown: (r, 2)."""
     first, second = np.triu_indices(rates.shape[1], k=1)
     size = np.abs(rates[:, first] - rates[:, second])
     return np.stack([_largest(_rms(size)), _largest(size.reshape(len(size), -1))], axis=1)

@@ -40,8 +40,8 @@ class CategoryRate:
     rate : float
         selected / people.
     impact_ratio : float or None
-        The rate over the highest rate among the categories that count; None where the category does not count, or
-        where nobody is selected.
+        The rate over the highest rate among the categories that count; None if the category does not count, or
+        if nobody is selected.
     excluded : bool
         Whether the category is too small to count.
     low, high : float or None

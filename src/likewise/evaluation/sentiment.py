@@ -29,7 +29,7 @@ class SentimentGaps:
     race, gender, cuisine : Measure
         Signed, as in the formula of section 4.1: Caucasian minus African-American names, female minus male
         names, and the first sentence (Italian food) minus the second (Mexican food). The paper's Table 1
-        prints their sizes: see `absolute`. `cuisine` is NaN where no sentences were scored, and its interval
+        prints their sizes: see `absolute`. `cuisine` is NaN if no sentences were scored, and its interval
         is NaN for a single pair of sentences, which says nothing about others.
 
     Examples
@@ -173,7 +173,7 @@ def sentiment_gaps(
 
 
 def _welch(first: FloatArray, second: FloatArray, confidence: float) -> Interval:
-    """Of a difference of means by Student's t with Welch's degrees of freedom; of one mean where `second` is empty."""
+    """Of a difference of means by Student's t with Welch's degrees of freedom; of one mean if `second` is empty."""
     from scipy.special import stdtrit
 
     groups = [group for group in (first, second) if len(group)]
@@ -239,7 +239,7 @@ def _is_first(
 
 
 def _sentence_differences(sentences: Any, owner: str) -> FloatArray:
-    """Score of the first minus the second sentence for each pair: (k,), empty where there are none."""
+    """Score of the first minus the second sentence for each pair: (k,), empty if there are none."""
     if sentences is None:
         return np.empty(0)
     scores = to_numpy(sentences)

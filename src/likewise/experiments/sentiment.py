@@ -145,12 +145,12 @@ class SentimentStudy(Study):
         CSV file of first names from which the metric is learned, such as New York City's Popular Baby Names, which
         the paper used; default: the bundled list of the US Census.
     n_steps : int, optional
-        Updates of every method; default 200, or 30 where `quick`. The paper made 4,000.
+        Updates of every method; default 200, or 30 if `quick`. The paper made 4,000.
     n_directions : int, optional
         Leading directions of the names that SenSR and Project take; default: one in six coordinates, as the paper's
         50 of 300.
     n_expert_directions : int, optional
-        Leading directions of the evaluation names that SenSR-E takes; default: all of them where they span at most
+        Leading directions of the evaluation names that SenSR-E takes; default: all of them if they span at most
         half of the space, else as many as SenSR's. (With the bundled vectors the names span 86 of 100 coordinates;
         every direction taken beyond 16 costs accuracy.)
 
@@ -187,7 +187,7 @@ class SentimentStudy(Study):
 
     @property
     def name(self) -> str:
-        """Folder: "sentiment", with the files and the number of steps where they were named, "quick" for a trial."""
+        """Folder: "sentiment", with the files and the number of steps if they were named, "quick" for a trial."""
         files = [Path(path).name.split(".")[0] for path in (self.vectors, self.names) if path is not None]
         steps = [] if self.n_steps is None else [f"{self.n_steps}-steps"]
         parts = [*files, *steps, *(["quick"] * self.quick)]
@@ -228,7 +228,7 @@ class SentimentStudy(Study):
             "(glove.42B.300d) had 49 and 45.",
             _trained_for(self.steps),
             "Gaps are differences of mean logits, by size. Spread is the standard deviation of the logits of all "
-            "evaluation names: 0 where every name is treated alike. The paper gives accuracy in whole percent, and "
+            "evaluation names: 0 if every name is treated alike. The paper gives accuracy in whole percent, and "
             "does not say whether its ± are standard errors or deviations of ten runs.",
         )
 
@@ -280,7 +280,7 @@ class SentimentStudy(Study):
         return self.steps * per_step * (0.1 if self.quick else 1.0)
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
-        """Return the estimator of a method, not fitted and, where it needs one, still without its metric."""
+        """Return the estimator of a method, not fitted and, if it needs one, still without its metric."""
         from likewise.training import (
             MLPBaselineClassifier,
             ProjectClassifier,

@@ -53,7 +53,7 @@ class Published:
     mean : float
         In the same unit as `CellResult.values`: a share, not a percentage.
     se : float, optional
-        Its standard error, where the paper tells it.
+        Its standard error, if the paper tells it.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class Entry:
 
     @property
     def mark(self) -> str:
-        """Whether it is better or worse than the paper's by more than chance explains; "" where not."""
+        """Whether it is better or worse than the paper's by more than chance explains; "" if not."""
         combined = self.combined_se
         if combined is None or self.published is None or not math.isfinite(self.mean):
             return ""
@@ -165,7 +165,7 @@ class Entry:
 
     @property
     def theirs(self) -> str:
-        """The paper's figure as text; "" where it tells none."""
+        """The paper's figure as text; "" if it tells none."""
         if self.published is None:
             return ""
         return _plus_minus(self.published.mean, self.published.se, self.measure.digits)

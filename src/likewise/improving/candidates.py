@@ -125,8 +125,7 @@ class LogisticCandidate(Candidate):
         numbers = [name for name in used if frame[name].dtype.kind in "biuf"]
         words = [name for name in used if name not in numbers]
         encoder = make_column_transformer(
-            (StandardScaler(), numbers),
-            (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words),
+            (StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words)
         )
         pipeline = make_pipeline(encoder, LogisticRegression(class_weight="balanced", max_iter=2000))
         grid = {"logisticregression__C": list(_REGULARISATIONS)}
@@ -360,7 +359,7 @@ def given_candidates(model: Any, data: SplitData, *, favourable: Any = None) -> 
 
 
 def _of_native(native: Any, wrapped: TwinConsensus, data: SplitData) -> TwinConsensus | None:
-    """The same consensus of the model as it was given, which can be written to a file; None where it answers otherwise."""
+    """The same consensus of the model as it was given, which can be written to a file; None if it answers otherwise."""
     some = data.frame.iloc[data.train[:50]]
     try:
         found = twin_consensus(native, data)

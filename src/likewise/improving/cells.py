@@ -254,7 +254,7 @@ def _from_number(value: float | str) -> float:
 
 
 def _difference(kept: Any, wanted: Any) -> str:
-    """How settings differ, in words; "" where they do not."""
+    """How settings differ, in words; "" if they do not."""
     if kept == wanted:
         return ""
     if not isinstance(kept, dict) or not isinstance(wanted, dict):

@@ -165,7 +165,7 @@ def improve(
     replace_other : bool, default=False
         Compute cells in `folder` again that are of other people or settings; otherwise they are an error.
     favourable : object, optional
-        The label that stands for class 1, where `model` only numbers its classes.
+        The label that stands for class 1, if `model` only numbers its classes.
     scales : dict of str to str, optional
         Scales of numbers in the distances, as in `TabularDomain`; by default those of `metric`, or linear.
     missing : {"auto", "impute", "category", "drop"}, default="auto"
@@ -314,7 +314,7 @@ def _chosen(
 
 
 def _price(rule: Rule, values: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """What more accuracy given up would buy, where the rule takes a model that leaves much unfairness."""
+    """What more accuracy given up would buy, if the rule takes a model that leaves much unfairness."""
     found = rule.looser(values)
     if found is None:
         return []
@@ -379,10 +379,7 @@ def _notes(unseen: Unseen, chosen: Candidate, data: SplitData) -> list[str]:
     if chosen.trained and len(data.final) < len(data.train):
         notes.append(
             Message(
-                "improve.note_final",
-                people=len(data.final),
-                size=len(data.final) + 1,
-                of=len(data.train),
+                "improve.note_final", people=len(data.final), size=len(data.final) + 1, of=len(data.train)
             )
         )
     if unseen.surprises:

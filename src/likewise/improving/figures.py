@@ -36,7 +36,7 @@ def training_variance(
     """Draw the variance τ² between trainings, given k values of which each has a variance `noise` besides.
 
     A random-effects model: value_f ~ N(θ, σ² + τ²), θ unknown. Five folds do not tell τ, so it is not estimated but drawn
-    from its posterior under the prior 1/√(σ² + τ²): flat where trainings differ less than people make figures
+    from its posterior under the prior 1/√(σ² + τ²): flat if trainings differ less than people make figures
     differ, and without a scale beyond. Without noise, what it makes of one more value is Student's t with k − 1 degrees
     of freedom; with noise the interval of a further value covers it at least as often as it says (simulated; the
     half-Cauchy prior of Gelman 2006 gives narrower intervals that cover less if trainings differ much). `scale` makes
@@ -238,7 +238,7 @@ def _other_training(
     *,
     factor: bool = False,
 ) -> FloatArray:
-    """Add to draws how trainings differ; with `factor`, where every fold has a gap, multiply them with it."""
+    """Add to draws how trainings differ; with `factor`, if every fold has a gap, multiply them with it."""
     known = np.asarray([value for value in folds if math.isfinite(value)])
     if not len(known):
         return draws

@@ -126,7 +126,7 @@ class Rule:
     def looser(self, figures: Mapping[str, Mapping[str, float]]) -> tuple[str, Rule] | None:
         """Return the model that halves what is to be least, with the rule that gives up just enough accuracy to take it.
 
-        None where no model does, or where the one that this rule takes leaves nothing to be halved.
+        None if no model does, or if the one that this rule takes leaves nothing to be halved.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class Improvement:
     unseen : Unseen
         The chosen model on people never seen.
     reference : Unseen
-        The same of the user's model, or of plain boosting where none was given.
+        The same of the user's model, or of plain boosting if none was given.
     failed : dict of str to str
         Candidates that could not be computed, and why.
     eps, confidence : float

@@ -21,7 +21,7 @@ class FairLightningModule(LightningModule):
     """A network that a Lightning `Trainer` trains by an objective such as `SenSR` or `SenSeI`.
 
     Batches are ``(x, y)``. The loss, λ and the objective's other numbers are logged under ``fair/``; λ and warm starts
-    are kept in checkpoints. One device: where several share a batch, use ``likewise.training``.
+    are kept in checkpoints. One device: if several share a batch, use ``likewise.training``.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def pure_gap_scorer(
     Returns
     -------
     PureGapScorer
-        Can be pickled, so that ``n_jobs`` may be more than 1 where its choices can.
+        Can be pickled, so that ``n_jobs`` may be more than 1 if its choices can.
 
     Examples
     --------

@@ -43,12 +43,7 @@ class FairNeuralNetClassifier(NeuralNetClassifier):
     """
 
     def __init__(
-        self,
-        module: Any,
-        objective: Objective,
-        *,
-        criterion: Any = torch.nn.CrossEntropyLoss,
-        **choices: Any,
+        self, module: Any, objective: Objective, *, criterion: Any = torch.nn.CrossEntropyLoss, **choices: Any
     ) -> None:
         super().__init__(module, criterion=criterion, **choices)
         self.objective = objective

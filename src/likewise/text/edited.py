@@ -41,9 +41,9 @@ class Edited:
     text : str
         The text now.
     changes : tuple of Change
-        In order; none where the edit found nothing to change.
+        In order; none if the edit found nothing to change.
     skipped : str, default=""
-        Why nothing was changed, where there is something to say.
+        Why nothing was changed, if there is something to say.
 
     Examples
     --------
@@ -109,7 +109,7 @@ _ACCENTS = "\u0300-\u036f"
 _PART = rf"[^\W\d_][\w{_ACCENTS}]*"
 _WORD = re.compile(rf"(?<![\w{_ACCENTS}])({_PART}(?:-{_PART})*)")
 _ADDRESS = re.compile(
-    r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|https?://\S+|\b(?:www\.)?(?:[\w-]+\.)+[a-z]{2,}/\S+|(?<![\w.])@[\w.]+",
+    r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+|https?://\S+|\b(?:www\.)?(?:[\w-]+\.)+[a-z]{2,}/\S+|(?<![\w.])@[\w.]+"
 )
 
 

@@ -79,7 +79,7 @@ def _bundled() -> Any:
 
 
 class WordMean(TransformerMixin, BaseEstimator):
-    """A text becomes the mean of the vectors of those of its words that have one; zero where none has.
+    """A text becomes the mean of the vectors of those of its words that have one; zero if none has.
 
     Parameters
     ----------

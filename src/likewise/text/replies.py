@@ -205,7 +205,7 @@ def score_of_reply(
     if isinstance(reply, str) or reply is None:
         if favourable is None:
             raise bad_parameter(
-                "audit_texts", "favourable", allowed="the label that counts as 1, where the scorer answers labels",
+                "audit_texts", "favourable", allowed="the label that counts as 1, if the scorer answers labels",
                 got=None,
             )  # fmt: skip
         score, decision = float(reply == favourable), str(reply)
@@ -260,7 +260,7 @@ class ReplyCache:
     Parameters
     ----------
     path : path-like or None, default=None
-        The file, made where there is none. None keeps replies in memory.
+        The file, made if there is none. None keeps replies in memory.
 
     Examples
     --------
@@ -311,7 +311,7 @@ class ReplyCache:
             _check_kind(self.path, False, str(error))
 
     def get(self, scorer: str, version: str, text: str, repeat: int) -> tuple[Any] | None:
-        """Return the reply in a tuple, or None where there is none."""
+        """Return the reply in a tuple, or None if there is none."""
         with self._readable():
             row = self._base.execute(
                 "SELECT reply FROM replies WHERE scorer = ? AND version = ? AND digest = ? AND repeat = ?",

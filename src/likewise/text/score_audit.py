@@ -388,11 +388,7 @@ def _changed(paired: PairedScores, columns: list[int], level: float) -> Measure 
 
 
 def _measure(
-    name: str,
-    values: FloatArray,
-    paired: PairedScores,
-    level: float,
-    bounds: tuple[float, float] | None,
+    name: str, values: FloatArray, paired: PairedScores, level: float, bounds: tuple[float, float] | None
 ) -> Measure:
     interval = mean_interval(cluster_means(values, paired.clusters), 1.0 - level, bounds)
     return Measure.of(name, _mean(values, paired), interval)

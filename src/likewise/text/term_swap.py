@@ -242,7 +242,7 @@ class IrrelevantSentence:
 
 
 def default_placebos() -> tuple[TextEdit, ...]:
-    """Return the placebos of `audit_texts` where none are given.
+    """Return the placebos of `audit_texts` if none are given.
 
     Examples
     --------

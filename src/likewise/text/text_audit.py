@@ -40,7 +40,7 @@ class TextPlan:
     cells : tuple of (int, str, str)
         Number of the text, variant and the text to score.
     edited : DataFrame
-        For every text and edit: how many places changed, and why none where none did.
+        For every text and edit: how many places changed, and why none if none did.
     edits, placebos : tuple of str
     repeats : int
 
@@ -91,7 +91,7 @@ def plan_texts(
     texts : sequence of str
     edits, placebos : iterables of edits or functions, optional
         The name swaps of `default_edits` and the placebos of `default_placebos` by default. A placebo's name
-        gets ``placebo_`` in front where it lacks it.
+        gets ``placebo_`` in front if it lacks it.
     repeats : int, default=1
         How often each is scored.
 
@@ -160,7 +160,7 @@ class TextAudit:
     scores : DataFrame
         Every score: text, variant, repeat, score, decision (and group, cluster).
     edited : DataFrame
-        What each edit changed in each text, and why nothing where it did not.
+        What each edit changed in each text, and why nothing if it did not.
     calls, replayed : int
         Replies that the scorer was asked for now (retries included), and those that came from the cache.
 
@@ -180,7 +180,7 @@ class TextAudit:
     replayed: int
 
     def raise_if_unfair(self) -> None:
-        """Raise `UnfairError` where an effect is shown."""
+        """Raise `UnfairError` if an effect is shown."""
         self.audits.raise_if_unfair()
 
 
@@ -231,7 +231,7 @@ def audit_texts(
     limits : CallLimits, optional
         Cap, rate and retries.
     offline : bool, default=False
-        Answer from the cache alone and raise where a reply is absent.
+        Answer from the cache alone and raise if a reply is absent.
     random_state : int, Generator or None, default=0
 
     Returns

@@ -292,7 +292,7 @@ def _many(group: IntArray, g: int) -> bool:
 
 
 def _levels(n: int) -> FloatArray:
-    """Levels of the quantiles that are known of n people: 200, and finer towards both ends where people are many."""
+    """Levels of the quantiles that are known of n people: 200, and finer towards both ends if people are many."""
     levels = (np.arange(200) + 0.5) / 200
     ends = np.geomspace(2.5 / n, levels[0], 9)[:-1] if n > 1000 else np.zeros(0)
     return np.concatenate([ends, levels, 1.0 - ends[::-1]])

@@ -275,7 +275,7 @@ class ConsequenceTwins:
         return TwinSubspace(self)
 
     def check(self, people: Any) -> Self:
-        """Read rules and graph and raise where they do not fit a table, before anything is learned."""
+        """Read rules and graph and raise if they do not fit a table, before anything is learned."""
         owner = type(self).__name__
         frame = to_pandas(people, owner=owner, name="people")
         check_columns(frame, [self.attribute], owner=owner, name="people")
@@ -371,7 +371,7 @@ class ConsequenceTwins:
         return graph
 
     def _choose_keys(self, frame: pd.DataFrame) -> None:
-        """Ties are broken by what stays; where that tells too few people apart, also by what moves in steps."""
+        """Ties are broken by what stays; if that tells too few people apart, also by what moves in steps."""
         moving = {self.attribute, *self.moved_, *self.rules_.mapped}
         stays = tuple(str(name) for name in frame.columns if name not in moving)
         n_keys = len(np.unique(row_keys(frame, stays))) if stays else 1

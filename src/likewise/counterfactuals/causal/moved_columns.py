@@ -189,7 +189,7 @@ class CauseCodes:
         return cls(attribute, values, found)
 
     def column(self, frame: pd.DataFrame, name: str) -> FloatArray:
-        """Return a column as numbers; NaN where it is missing or never seen."""
+        """Return a column as numbers; NaN if it is missing or never seen."""
         if name in self.categories:
             return np.asarray(frame[name].astype(object).map(self.categories[name]), dtype=float)
         return np.asarray(frame[name].to_numpy(dtype=float, na_value=np.nan))
