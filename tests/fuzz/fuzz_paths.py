@@ -43,7 +43,7 @@ SCORER = [
 # What a verb is called with, and which of its options name a file that it reads.
 READ = {
     "inspect": (TABLE, ["--columns", "--config"]),
-    "audit": ([*MODEL, *TOLD], ["--metric", "--columns", "--config", "--rules"]),
+    "audit": ([*MODEL, *TOLD], ["--metric", "--columns", "--config", "--twins"]),
     "audit -o evidence2/": ([*MODEL, *TOLD], ["--sign"]),
     "audit-texts": (["texts.csv", *SCORER], ["--config", "--cache"]),
     "verify": ([*MODEL, "--sensitive", "sex"], ["--columns", "--config"]),

@@ -277,7 +277,7 @@ def impact_of(audited: Audited) -> tuple[tuple[ImpactTable, ...], tuple[str, ...
     return impact_tables(selected, told, groups, kind=kind, outcome=outcome), tuple(notes)  # type: ignore[arg-type]
 
 
-# Three kinds of twins of the people of an audit: what `--twins` asks for.
+# Three kinds of counterparts of the people of an audit: what `--twins` asks for.
 
 
 class _Asked:

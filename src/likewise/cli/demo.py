@@ -138,7 +138,7 @@ def _measure(
             domain=data.domain,
             eps=EPS,
             edits=["sex", "race"],
-            # Exact over 33,000 people and twins in seconds; gradients add little here and take minutes.
+            # Exact over 33,000 people and counterparts in seconds; gradients add little here and take minutes.
             search="candidates",
             random_state=seed,
         )

@@ -1,4 +1,4 @@
-"""Twins of people: only the attribute changed, its consequences as well, or comparable real people.
+"""Counterparts of people: only the attribute changed, its consequences as well, or comparable real people.
 
 Examples
 --------

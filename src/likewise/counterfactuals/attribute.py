@@ -1,9 +1,10 @@
-"""The set of twins that is the same whichever of them one starts from.
+"""The set of counterparts that is the same whichever of them one starts from.
 
-The twin of a twin need not be the person: two people of one group may have the same twin in the other. But a maker that
-makes the same twin of the same row every time is a map of rows to rows, and whoever is sent from group to group again
-and again ends in a circle. A person, their twin, and the twin's twin all end in the same one. So what is said of the
-circle is said of all of them alike: exactly for two groups, and to the extent that the study shows for more.
+The counterpart of a counterpart need not be the person: two people of one group may have the same counterpart in the
+other. But a maker that makes the same counterpart of the same row every time is a map of rows to rows, and whoever is
+sent from group to group again and again ends in a circle. A person, their counterpart, and the counterpart's
+counterpart all end in the same one. So what is said of the circle is said of all of them alike: exactly for two
+groups, and to the extent that the study shows for more.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from likewise.counterfactuals.cells import Table, put_rows
 from likewise.counterfactuals.edited_rows import MadeTwins, TwinMaker, has_cells
 from likewise.counterfactuals.edits import Edits, cells_of, resolve_edits
 
-# Twins that differ in the edited columns and in nothing else (*ceteris paribus*): the edits of every study.
+# Counterparts that differ in the edited columns and in nothing else (*ceteris paribus*): the edits of every study.
 
 
 class AttributeTwins:
@@ -90,12 +91,12 @@ _DIGITS = 9  # numbers that agree so far are one number
 
 
 def orbit_representatives(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each person, one row of the circle that they and all their twins end in.
+    """Return, for each person, one row of the circle that they and all their counterparts end in.
 
     Parameters
     ----------
     maker : TwinMaker
-        Fitted; gives the same twin for the same row.
+        Fitted; gives the same counterpart for the same row.
     people : DataFrame of n rows
 
     Returns

@@ -18,7 +18,7 @@ from likewise.core.frames import check_columns, check_no_missing, to_pandas, wit
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A data frame of any library, with the few operations that making twins needs.
+    """A data frame of any library, with the few operations that making counterparts needs.
 
     Values are put into a column by repeating one entry of that column's own type, so every dtype (pandas
     categories, polars enums, arrow dictionaries) stays what the model was trained on.

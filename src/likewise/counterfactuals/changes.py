@@ -19,7 +19,7 @@ from likewise.core.messages import Message
 from likewise.counterfactuals.edited_rows import MadeTwins, Mask
 from likewise.counterfactuals.plausibility import Plausibility, without_implausible
 
-# A model as twins ask it: one decision and one score per row of a table.
+# A model as counterparts ask it: one decision and one score per row of a table.
 
 
 _OWNER = "twin_study"
@@ -91,7 +91,7 @@ class AskedModel:
         return cls(model, favourable, tolerance)
 
 
-# What one question about twins came to: shares, changes of score, by group, with intervals and validity.
+# What one question about counterparts came to: shares, changes of score, by group, with intervals and validity.
 
 
 @dataclass(frozen=True)

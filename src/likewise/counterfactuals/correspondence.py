@@ -22,21 +22,21 @@ from likewise.counterfactuals.edits import Edit, Edits, cells_of, resolve_edits
 
 @dataclass(frozen=True, eq=False)
 class CorrespondenceStudy:
-    """What a model decided about every person and their twins.
+    """What a model decided about every person and their counterparts.
 
     Parameters
     ----------
     decisions : pandas.DataFrame of shape (n_people, n_variants)
-        One row per person, one column per twin, named by what was edited: ``"sex=Male, race=White"``. The
+        One row per person, one column per counterpart, named by what was edited: ``"sex=Male, race=White"``. The
         index is that of a pandas frame, else the row's position.
     flipped : ndarray of bool, shape (n_people,)
-        Whether the twins of a person do not all get the same decision.
+        Whether the counterparts of a person do not all get the same decision.
     positions : ndarray of int, shape (n_people,)
         Where each person stands in the frame that was studied (all rows, unless `only` chose some).
     variants : tuple of dict
-        What was edited in each twin: column to value.
+        What was edited in each counterpart: column to value.
     frame : data frame
-        The people who flipped, in the library they came in, with the decisions about all their twins side
+        The people who flipped, in the library they came in, with the decisions about all their counterparts side
         by side in columns ``"decision: sex=Male"``, ….
 
     Examples
@@ -107,12 +107,12 @@ def correspondence_study(
     tolerance: float | None = None,
     chunk_size: int = 100_000,
 ) -> CorrespondenceStudy:
-    """Make every twin of every person by editing columns, and compare the decisions.
+    """Make every counterpart of every person by editing columns, and compare the decisions.
 
     Parameters
     ----------
     model : object with `predict`, or callable
-        Gets a table of twins and gives one decision per row.
+        Gets a table of counterparts and gives one decision per row.
     frame : pandas, polars or arrow table of n people
         Columns that are edited may not have missing values; the others are the model's business. An encoded
         table works too: an attribute that is not a column of its own is looked for as 0/1 columns
@@ -121,20 +121,20 @@ def correspondence_study(
         - ``{"sex": ["Female", "Male"], "race": "all"}``: all combinations of the values listed for each
           column; ``"all"`` or None stands for every value seen.
         - ``[{"relationship": "Wife", "sex": "Female"}, {"relationship": "Husband", "sex": "Male"}]``: columns
-          that change together, one dict per twin; ``{}`` is the person as they are.
+          that change together, one dict per counterpart; ``{}`` is the person as they are.
         - a list of `Edit` and of such lists: all combinations of the parts.
-        - an `Edit` with consequences, or another `TwinMaker` of `likewise.counterfactuals`: everybody's twins as it makes
-          them, learned from these people unless it is fitted. A twin that it calls unusable counts as decided
-          like the person.
+        - an `Edit` with consequences, or another `TwinMaker` of `likewise.counterfactuals`: everybody's counterparts
+          as it makes them, learned from these people unless it is fitted. A counterpart that it calls unusable counts
+          as decided like the person.
     encode : callable, optional
-        Applied to every table of twins before the model sees it, such as ``domain.encode``.
+        Applied to every table of counterparts before the model sees it, such as ``domain.encode``.
     only : bool, default=False
         Study only people who already have one of the edited combinations of values (husbands and wives),
-        rather than make twins of everyone as the paper does.
+        rather than make counterparts of everyone as the paper does.
     allow_new : bool, default=False
         Whether to edit to values that never occur in their column.
     tolerance : float >= 0, optional
-        For models that give numbers rather than labels: twins within this range of each other count as
+        For models that give numbers rather than labels: counterparts within this range of each other count as
         treated the same. By default decisions must be labels, and equal.
     chunk_size : int, default=100_000
         How many rows of one variant the model gets at once: what bounds the memory.
@@ -167,7 +167,7 @@ def correspondence_study(
     if maker is not None:
         made = maker.make(frame)
         variants, chosen = [dict(variant) for variant in made.variants], table
-        # The model gets twins in the library that the people came in.
+        # The model gets counterparts in the library that the people came in.
         twins = [(Table(to_same_library(rows, frame)), dict[str, Any]()) for rows in made.tables]
     else:
         variants, attributes = resolve_edits(edits, table, owner=owner, allow_new=allow_new)  # type: ignore[arg-type]

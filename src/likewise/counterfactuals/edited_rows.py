@@ -1,8 +1,8 @@
-"""A person's twins as a set: the same set, in the same order, whichever of the twins one starts from.
+"""A person's counterparts as a set: the same set, in the same order, whichever of the counterparts one starts from.
 
-Each `TwinFactor` is a list of settings of some columns. People who have one of the settings are twins of the same
+Each `TwinFactor` is a list of settings of some columns. People who have one of the settings are counterparts of the same
 people with the others; if a factor counts for everybody, what stands in its columns does not matter at all. All
-combinations of the factors' settings are the twins of a person.
+combinations of the factors' settings are the counterparts of a person.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from likewise.core.frames import check_columns, with_columns
 from likewise.counterfactuals.cells import Table
 from likewise.counterfactuals.edits import MAX_VARIANTS, Edit, cells_of, maker_with, read_edits, resolve_edits
 
-# The contract of makers of twins: who or what stands beside each person, variant by variant.
+# The contract of makers of counterparts: who or what stands beside each person, variant by variant.
 
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -31,20 +31,20 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class MadeTwins:
-    """One table of twins per variant, everybody's in the order of the people.
+    """One table of counterparts per variant, everybody's in the order of the people.
 
     Parameters
     ----------
     tables : tuple of DataFrame
-        For each variant the twins of all people, with the people's own columns.
+        For each variant the counterparts of all people, with the people's own columns.
     variants : tuple of mapping
         What each variant is: ``{"sex": "Female"}``.
     own : bool array of shape (variants, n)
         Where the variant is the person as they are.
     usable : bool array of shape (variants, n)
-        Where there is a twin that may be compared; else the row is the person's own, as a filler.
+        Where there is a counterpart that may be compared; else the row is the person's own, as a filler.
     why_not : mapping of str to bool array of shape (variants, n)
-        What made twins unusable, in words: nothing is dropped without one.
+        What made counterparts unusable, in words: nothing is dropped without one.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class MadeTwins:
 
 
 class TwinMaker(Protocol):
-    """What makes twins: `fit` looks at people, `make` gives the twins of the same or of other people.
+    """What makes counterparts: `fit` looks at people, `make` gives the counterparts of the same or of other people.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def n_twins(factors: Sequence[TwinFactor]) -> int:
 def different_twins(
     frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str
 ) -> Iterator[tuple[Places, pd.DataFrame]]:
-    """Yield, per combination of settings, whose twin is a new one, and these twins alone.
+    """Yield, per combination of settings, whose counterpart is a new one, and these counterparts alone.
 
     Whoever lacks a factor stays the same under all of its settings, and need not be looked at again.
     """
@@ -240,7 +240,7 @@ def _tables(
 
 
 def canonical_rows(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str) -> pd.DataFrame:
-    """Return the first twin of every row: equal for two rows exactly when they are twins of each other.
+    """Return the first counterpart of every row: equal for two rows exactly when they are counterparts of each other.
 
     Examples
     --------

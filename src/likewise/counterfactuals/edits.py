@@ -83,7 +83,7 @@ MAX_VARIANTS = 1000
 
 @dataclass(frozen=True)
 class Edit:
-    """One column and the values its twins get.
+    """One column and the values its counterparts get.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Edit:
     consequences: Any = field(default=None, repr=False)
 
     def metric_learner(self, *, owner: str) -> Any:
-        """Return the learner of a fair metric under which people and their twins are comparable.
+        """Return the learner of a fair metric under which people and their counterparts are comparable.
 
         So an edit with consequences can stand wherever a metric can: ``SenSRClassifier(metric=Edit(...))``.
         """
@@ -127,7 +127,7 @@ def maker_with(edit: Edit) -> Any:
 
 Variant: TypeAlias = Mapping[str, Any]
 Edits: TypeAlias = "Mapping[str, Any] | Edit | Sequence[str | Edit | Variant | Sequence[Variant]]"
-# What edits come to: columns with values, and lists of columns that change together. Twins are all combinations.
+# What edits come to: columns with values, and lists of columns that change together. Counterparts are all combinations.
 EditParts: TypeAlias = "tuple[Edit | tuple[Variant, ...], ...]"
 
 
@@ -222,7 +222,7 @@ def edited_columns(parts: EditParts, *, owner: str = "edits") -> list[Any]:
 def _parts(edits: Any, owner: str) -> list[Edit | tuple[Variant, ...]]:
     if isinstance(edits, Edit):
         return [edits]
-    if hasattr(edits, "make") and isinstance(getattr(edits, "edit", None), Edit):  # a maker of twins
+    if hasattr(edits, "make") and isinstance(getattr(edits, "edit", None), Edit):  # a maker of counterparts
         return [replace(edits.edit, consequences=edits)]
     if isinstance(edits, Mapping):
         return [Edit(column, values) for column, values in edits.items()]

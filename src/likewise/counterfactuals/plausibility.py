@@ -1,6 +1,6 @@
-"""Is a twin a person who could exist? Two looks at it, both set by real people.
+"""Is a counterpart a person who could exist? Two looks at it, both set by real people.
 
-How far is the nearest real person, compared with how far real people are from their nearest other? And does the twin
+How far is the nearest real person, compared with how far real people are from their nearest other? And does the counterpart
 combine values that real people never combine? A woman called husband is near many husbands, and no person all the same:
 distances alone do not see it.
 """
@@ -102,7 +102,7 @@ def learn_rules(
     ----------
     people : table of n people
     attribute : str
-        The column that twins change.
+        The column that counterparts change.
     min_expected : float, default=20
         How many people would have to have the combination, were the columns independent: below it absence says little.
         (Nobody, if 20 are expected, has a probability of 2·10⁻⁹ under independence.)
@@ -225,15 +225,15 @@ class Plausibility:
         ----------
         rows : DataFrame of n rows
         person : int array of shape (n,), optional
-            Positions, among the real people, of those whose twins the rows are. A twin is not plausible because the
-            person is near: they are left out.
+            Positions, among the real people, of those whose counterparts the rows are. A counterpart is not plausible
+            because the person is near: they are left out.
         """
         broken = self.rules.broken(rows)
         far = self.squared_distance(rows, person) > self.limit
         return np.asarray(~broken & ~far)
 
     def of_twins(self, made: MadeTwins, person: Any = None) -> Mask:
-        """Whether each twin that is compared could be a person, (variants, n); True for all others.
+        """Whether each counterpart that is compared could be a person, (variants, n); True for all others.
 
         `person` is as in `plausible`, (n,), or (variants, n) if it differs by variant.
         """
@@ -264,7 +264,7 @@ def learn_plausibility(people: Any, attribute: str, *, level: float = 0.95) -> P
     ----------
     people : table of n people
     attribute : str
-        The column that twins change.
+        The column that counterparts change.
     level : float in (0, 1), default=0.95
         Share of the real people whose distance to the nearest other one is called plausible.
 
@@ -289,7 +289,7 @@ def learn_plausibility(people: Any, attribute: str, *, level: float = 0.95) -> P
     domain = TabularDomain.from_frame(frame)
     places = domain.encode_array(frame)
     neighbours = NearestPlaces(places)
-    # The same search for real people as for twins: beyond some thousand people it looks at most cells, not all.
+    # The same search for real people as for counterparts: beyond some thousand people it looks at most cells, not all.
     index, squared = neighbours.query(places, 2)
     nearest = np.where(index[:, 0] == np.arange(len(frame)), squared[:, 1], squared[:, 0])
     limit = float(np.quantile(nearest, level, method="higher"))

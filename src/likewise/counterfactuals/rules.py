@@ -21,12 +21,12 @@ Condition = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ValueMap:
-    """Values of a column that become others in a twin.
+    """Values of a column that become others in a counterpart.
 
     Parameters
     ----------
     when : mapping
-        What the twin must be: ``{"sex": "Female"}``. A list of values stands for any of them.
+        What the counterpart must be: ``{"sex": "Female"}``. A list of values stands for any of them.
     column : str
     values : mapping
         Old value to new: ``{"Husband": "Wife"}``. Other values stay.
@@ -103,12 +103,12 @@ class Forbidden:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules that twins must satisfy.
+    """Rules that counterparts must satisfy.
 
     Parameters
     ----------
     maps : tuple of ValueMap
-        Applied to every twin whose edited column changed, before the graph; a column with a map follows that map
+        Applied to every counterpart whose edited column changed, before the graph; a column with a map follows that map
         instead of the edited column, and its other causes in the graph.
     implications : tuple of Implication
     forbidden : tuple of Forbidden

@@ -1,8 +1,8 @@
 """Missing cells: left as they are for a model that takes them, or filled, or a category of their own.
 
 If they are kept, a table gets two things for every column with gaps: the gaps filled with an ordinary value, so that
-distances can be measured, and a mark beside it that no twin may change. What goes to the model, and to people who read
-the result, has the gaps again: a twin lacks what its person lacks. Ids, dates and texts that a model takes are held in
+distances can be measured, and a mark beside it that no counterpart may change. What goes to the model, and to people who read
+the result, has the gaps again: a counterpart lacks what its person lacks. Ids, dates and texts that a model takes are held in
 the same way: the table has their number instead, and the model gets the value.
 """
 
@@ -32,7 +32,7 @@ class MissingCells:
     fills : mapping of str to value
         For each column with gaps the median of a number, or the most frequent category.
     held : mapping of str to Index
-        Columns of ids, dates or texts, which no twin may change, and their different values.
+        Columns of ids, dates or texts, which no counterpart may change, and their different values.
     words : mapping of str to Series
         Columns of dates, intervals, decimals and the like that counterparts exchange: the table has words, and this says
         which value each word stands for.

@@ -79,7 +79,7 @@ class Candidate(ABC):
         return 1.0 + n_people / 5000
 
 
-# The consensus of twins over a model, on the split data's sensitive columns and edits.
+# The consensus of counterparts over a model, on the split data's sensitive columns and edits.
 
 
 def twin_consensus(model: Any, data: SplitData) -> TwinConsensus:
@@ -140,7 +140,7 @@ def _inner_folds(seed: int) -> Any:
     return StratifiedKFold(_INNER_FOLDS, shuffle=True, random_state=seed)
 
 
-# Boosted trees: plain, with the consensus of twins, and fair at several strengths.
+# Boosted trees: plain, with the consensus of counterparts, and fair at several strengths.
 
 
 PENALTIES = (0.5, 1.5, 4.0)

@@ -128,9 +128,10 @@ def improve(
 ) -> Improvement:
     """Search for a less discriminatory alternative and document the search.
 
-    A fifth of the people is put aside. On the others each candidate is cross-validated: logistic regression and boosted
-    trees, plain and without the sensitive columns, trees with the consensus of twins and fair at several strengths, SenSR,
-    SenSeI, Project, and the user's model as it is and with the consensus of twins. One is chosen by the rule, trained on all of them, and reported on the people put aside.
+    A fifth of the people is put aside. On the others each candidate is cross-validated: logistic regression and
+    boosted trees, plain and without the sensitive columns, trees with the consensus of counterparts and fair at
+    several strengths, SenSR, SenSeI, Project, and the user's model as it is and with the consensus of counterparts.
+    One is chosen by the rule, trained on all of them, and reported on the people put aside.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from likewise.models.matching import model_columns
 if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
 
-# A sensitive number with more values than this has twins at its smallest, its largest and its quartiles.
+# A sensitive number with more values than this has counterparts at its smallest, its largest and its quartiles.
 MAX_VALUES = 20
 # Groups with fewer training people of some class have no rates worth comparing.
 MIN_OF_CLASS = 30
@@ -251,7 +251,7 @@ def _metric_digest(metric: FairMetric, frame: pd.DataFrame) -> str:
     return hashlib.sha256((places.round(6) + 0.0).tobytes()).hexdigest()[:16]
 
 
-# One model, some people: count what it decides, what it decides about their twins, and their worst cases.
+# One model, some people: count what it decides, what it decides about their counterparts, and their worst cases.
 
 
 def tally_model(model: Any, data: SplitData, rows: Any, *, seed: int) -> Tally:

@@ -93,7 +93,7 @@ def impact_ratio_metric(
 ) -> Any:
     """Make an extra metric for ``mlflow.models.evaluate``: the lowest impact ratio of each sensitive column.
 
-    MLflow hands predictions to a metric and nothing else, so an audit, which must ask the model about twins, goes by
+    MLflow hands predictions to a metric and nothing else, so an audit, which must ask the model about counterparts, goes by
     `log_audit`; what predictions alone can tell is this.
 
     Parameters

@@ -61,7 +61,7 @@ def pure_gap_scorer(
 ) -> PureGapScorer:
     """Make a scorer of the zero-distance gap for `GridSearchCV`, `HalvingGridSearchCV`, `cross_val_score` and the like.
 
-    The score is minus the gap at ε = 0: what twins at no fair distance add to the mean loss. With `beside` it is that
+    The score is minus the gap at ε = 0: what counterparts at no fair distance add to the mean loss. With `beside` it is that
     score minus `weight` times the gap, for a search that must not trade all accuracy for fairness.
 
     Parameters

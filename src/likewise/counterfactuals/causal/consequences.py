@@ -72,7 +72,7 @@ def _mixed(x: Keys) -> Keys:
         return np.asarray(x ^ (x >> np.uint64(31)))
 
 
-# Twins that carry the consequences of an edit (*mutatis mutandis*): rules, and transport along a causal
+# Counterparts that carry the consequences of an edit (*mutatis mutandis*): rules, and transport along a causal
 # graph.
 
 
@@ -129,7 +129,7 @@ class ConsequenceTwins:
     Parameters
     ----------
     edit : Edit or str
-        One column, and the values its twins get.
+        One column, and the values its counterparts get.
     graph, rules, boosting, random_state
         As in `Consequences`.
 
@@ -196,7 +196,7 @@ class ConsequenceTwins:
         Parameters
         ----------
         people : table of n people
-            Without missing values in the edited column. Who lacks another value lacks it as a twin too.
+            Without missing values in the edited column. Who lacks another value lacks it as a counterpart too.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class ConsequenceTwins:
 
     @classmethod
     def by_rules(cls, edit: Edit, rules: Rules, cells: tuple[dict[str, Any], ...]) -> ConsequenceTwins:
-        """Return a fitted maker whose twins follow rules alone: there is nothing to learn from people.
+        """Return a fitted maker whose counterparts follow rules alone: there is nothing to learn from people.
 
         Parameters
         ----------
@@ -405,9 +405,9 @@ def _back(twins: pd.DataFrame, own: pd.DataFrame, wrong: Any) -> pd.DataFrame:
 
 
 class TwinSubspace(BaseEstimator):
-    """Learner of a fair metric: people and their twins are comparable groups (`ComparableSubspace`).
+    """Learner of a fair metric: people and their counterparts are comparable groups (`ComparableSubspace`).
 
-    What SenSR, SenSeI, FairBoosting or an audit take as ``metric=`` to treat twins with consequences alike. An
+    What SenSR, SenSeI, FairBoosting or an audit take as ``metric=`` to treat counterparts with consequences alike. An
     ``Edit("sex", consequences=...)`` as ``metric=`` stands for it.
 
     Parameters
@@ -416,7 +416,7 @@ class TwinSubspace(BaseEstimator):
     n_components : int, float in (0, 1) or "auto", default="auto"
         As in `ComparableSubspace`.
     feature_map : TabularDomain, optional
-        Fitted; turns the table into numbers. Learned from the people and their twins by default.
+        Fitted; turns the table into numbers. Learned from the people and their counterparts by default.
 
     Attributes
     ----------
@@ -441,7 +441,7 @@ class TwinSubspace(BaseEstimator):
         self.feature_map = feature_map
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Make the twins of people and learn in what they differ.
+        """Make the counterparts of people and learn in what they differ.
 
         Parameters
         ----------
