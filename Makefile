@@ -20,8 +20,9 @@ UNUSED := -p no:logging -p no:anyio -p no:stepwise -p no:setuponly -p no:setuppl
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt hashes.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement hashes.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,boosting,fast,graphs,mlflow,onnx,report,scale,serve,sign,skops,torch]"
 	touch $@
 

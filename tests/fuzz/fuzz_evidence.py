@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import shutil
 import sys
 import tempfile
@@ -89,7 +90,8 @@ def prepared(folder: Path) -> list[Path]:
 
 def alter(path: Path, rng: np.random.Generator) -> str:
     """Alter one file, and say how."""
-    kind = ["byte", "byte", "byte", "byte", "cut", "longer", "deleted", "added"][int(rng.integers(8))]
+    kinds = ["byte", "byte", "byte", "byte", "cut", "longer", "deleted", "added", "pipe", "device"]
+    kind = kinds[int(rng.integers(len(kinds)))]
     data = bytearray(path.read_bytes())
     if kind == "byte":
         at = int(rng.integers(len(data)))
@@ -99,8 +101,12 @@ def alter(path: Path, rng: np.random.Generator) -> str:
         path.write_bytes(data[: int(rng.integers(len(data)))])
     elif kind == "longer":
         path.write_bytes(bytes(data) + b" ")
-    elif kind == "deleted":
+    elif kind in ("deleted", "pipe", "device"):
         path.unlink()
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "device":
+            path.symlink_to("/dev/zero")
     else:
         beside = "more.txt" if "evidence" in path.parts else f"{path.name}.json"
         target = path.with_name(beside)

@@ -68,6 +68,17 @@ def test_the_metadata_say_what_is_supported_and_needed(wheel):
     assert "likewise.integrations.pytest_plugin = likewise.integrations.pytest_plugin" in points
 
 
+def test_hashes_are_of_the_pinned_versions():
+    pinned, hashed = (
+        [line.split() for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if "==" in line]
+        for name in ("constraints.txt", "hashes.txt")
+    )
+    assert [words[0] for words in hashed] == [pin for (pin,) in pinned if not pin.startswith("torch==")]
+    assert all(
+        len(words) > 1 and all(word.startswith("--hash=sha256:") for word in words[1:]) for words in hashed
+    )
+
+
 def test_all_brings_every_extra_that_is_for_users():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = set(project["optional-dependencies"]) - {"all", "dev", "docs", "bench"}
