@@ -19,8 +19,8 @@ import time
 
 CASES = {
     "rows": "45,222 people x 45,222 people",
-    "edits": "the same x people, all edits of sex and race, proxies",
-    "test": "9,045 test people x their rows, edits, proxies",
+    "edits": "the same x people, all edits of sex and race",
+    "test": "9,045 test people x their rows, edits",
 }
 
 

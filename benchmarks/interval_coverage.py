@@ -22,10 +22,10 @@
 - consequences: `twin_study` with consequences learned along a graph, over refits; known counterfactuals.
 - diagnose: how well a probe predicts a sensitive column.
 - recourse: what the favourable decision costs refused people, by group: medians and shares.
-- pure, candidates, population: the gap by size, dimension and share of the harmed. People have a sensitive column of −1
+- pure, candidates: the gap by size, dimension and share of the harmed. People have a sensitive column of −1
   and 1 and d − 1 normal features; labels follow a logistic model of the features, and the audited model adds an effect of
   the sensitive column: for everybody, or for the 5% whose first feature is highest. "pure" is the gap at ε = 0 about the
-  population; "candidates" that at ε given the candidates; "population" the lower limit from a split.
+  population; "candidates" that at ε given the candidates.
 """
 
 from __future__ import annotations
@@ -45,17 +45,15 @@ from scipy.special import expit
 import likewise as lw
 from likewise.auditing.bounds.linear.supremum import logistic_supremum
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
-from likewise.auditing.inference.certificate import clt_interval, mean_upper_bound
+from likewise.auditing.inference.certificate import ConfidenceInterval, mean_upper_bound
 from likewise.auditing.inference.intervals import (
     betting_upper_limit,
     frontier_gains,
     gap_interval,
+    gap_test,
     mean_at_most_p_value,
     prices_around,
-    share_interval,
-    split_interval,
 )
-from likewise.auditing.inference.significance import gap_test_of_moments
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.exact_sum import Moments
 from likewise.core.intervals import bounded_mean_interval, mean_share_interval, proportion_interval
@@ -116,9 +114,7 @@ class World:
 
     def search(self, X: Any, y: Any, pool: Any = None) -> Frontier:
         """The library's own search; with a pool nobody is moved to a row of the audited."""
-        chosen = CandidateSearch(
-            edits={0: [-1.0, 1.0]}, proxies=None, use_rows=True if pool is None else "pool"
-        )
+        chosen = CandidateSearch(edits={0: [-1.0, 1.0]}, use_rows=True if pool is None else "pool")
         metric = FairMetric.from_subspace(Subspace.from_directions(np.eye(self.d)[:1]))
         return chosen.run(
             as_model(lambda rows: expit(self.logit(rows))), X, y, metric=metric, pool=pool
@@ -169,6 +165,12 @@ def golden(function: Any, near: float, steps: int = 11) -> float:
     return min(at)
 
 
+def students(gains: Any, spent: float = 0.0) -> ConfidenceInterval:
+    """Student's interval of a mean gain, to compare with."""
+    low, high = stats.t.interval(0.95, len(gains) - 1, loc=gains.mean(), scale=stats.sem(gains))
+    return ConfidenceInterval(spent + gains.mean(), spent + low, spent + high, 0.95, len(gains), "gap")
+
+
 def pure(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
     rng = np.random.default_rng([seed, world.d, n])
     X, y = world.people(rng, 10**6)
@@ -179,8 +181,8 @@ def pure(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
         gains = world.pure_gains(X, y)
         found = Moments.of(gains)
         ours = gap_interval({np.inf: found}, lambda_=np.inf, eps=0.0, ceiling=UPPER, about="population")
-        student = clt_interval(gains, lambda_=0.0, eps=0.0)
-        flips = share_interval(int(world.flips(X).sum()), n)
+        student = students(gains)
+        flips = proportion_interval(int(world.flips(X).sum()), n, confidence=0.95)
         rejected = mean_at_most_p_value(found, truth) <= 0.05
         rows.append(
             (
@@ -207,27 +209,12 @@ def candidates(world: World, n: int, simulations: int, seed: int) -> dict[str, f
         best = float(curve.lambda_(EPS))
         gains = {price: Moments.of(frontier_gains(frontier, price)) for price in prices_around(curve, EPS)}
         found = gap_interval(gains, lambda_=best, eps=EPS, ceiling=UPPER)
-        student = clt_interval(frontier.conjugate(best), lambda_=best, eps=EPS, losses=frontier.base_loss)
+        student = students(frontier.conjugate(best) - frontier.base_loss, best * EPS)
         truth = world.gap_among(*world.people(rng, FRESH[n]), X, max(best, 0.01))
         ours = (truth, covers(found, truth), found.width)
         rows.append((*ours, covers(student, truth), student.width, covers(student, beyond)))
     names = ("truth", "coverage", "width", "t coverage", "t width", "t coverage of the population")
     return dict(zip(names, np.mean(rows, axis=0), strict=True))
-
-
-def population(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
-    rng = np.random.default_rng([seed, world.d, n, 2])
-    truth = population_gap(world, rng)
-    rows = []
-    for simulation in range(simulations):
-        X, y = world.people(rng, n)
-
-        def search(people: Any, pool: Any, X: Any = X, y: Any = y) -> Frontier:
-            return world.search(X[people], y[people], X[pool])
-
-        found = split_interval(n, search=search, eps=EPS, random_state=simulation)
-        rows.append((covers(found, truth), found.low))
-    return {"truth": truth} | dict(zip(("coverage", "mean lower limit"), np.mean(rows, axis=0), strict=True))
 
 
 def population_gap(world: World, rng: Any) -> float:
@@ -260,9 +247,9 @@ def pure_line(
         gains = draw(n)
         found = Moments.of(gains)
         gap = gap_interval({np.inf: found}, lambda_=np.inf, eps=0.0, ceiling=ceiling)
-        test = gap_test_of_moments(found, found, threshold=truth, ceiling=ceiling, confidence=0.95)
+        test = gap_test(found, found, threshold=truth, ceiling=ceiling, confidence=0.95)
         sample = gap_interval({np.inf: found}, lambda_=np.inf, eps=0.0, ceiling=max(float(gains.max()), 1e-9))
-        changed = share_interval(int((gains > 0).sum()), n)
+        changed = proportion_interval(int((gains > 0).sum()), n, confidence=0.95)
         low, high = test.interval
         rows.append(
             (
@@ -891,7 +878,7 @@ def recourse(simulations: int, seed: int) -> Lines:
             yield name, {"true cost": truth[0]} | dict(zip(names, tally(rows), strict=True))
 
 
-BY_WORLD = {"pure": pure, "candidates": candidates, "population": population}
+BY_WORLD = {"pure": pure, "candidates": candidates}
 PRINTED = {
     "rare": (rare,),
     "tolerance": (tolerance,),
@@ -918,18 +905,10 @@ INVENTORY = {
         "auditing.inference.intervals.gap_interval",
         "tolerance candidates",
     ),
-    "audit: gap of the population, lower limit": (
-        "auditing.inference.intervals.split_interval",
-        "population",
-    ),
-    "audit: share of changed decisions": ("auditing.inference.intervals.share_interval", "rare audit attack"),
+    "audit: share of changed decisions": ("core.intervals.proportion_interval", "rare audit attack"),
     "audit: test of the gap, limits and p-value": (
-        "auditing.inference.significance.gap_test_of_moments",
+        "auditing.inference.intervals.gap_test",
         "rare audit attack",
-    ),
-    "audit: test of the share of flips": (
-        "auditing.inference.significance.flip_share_test",
-        "rare (the same limits)",
     ),
     "audit: bound from a sample of people": ("auditing.bounds.exact_search", "bounds"),
     "audit: bound for the population": ("auditing.inference.certificate.finite_sample_bound", "bounds"),

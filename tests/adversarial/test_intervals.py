@@ -13,8 +13,7 @@ from scipy import stats
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
-from likewise.auditing.inference.intervals import frontier_gains, gap_interval, prices_around
-from likewise.auditing.inference.significance import gap_test_of_moments
+from likewise.auditing.inference.intervals import frontier_gains, gap_interval, gap_test, prices_around
 from likewise.core.exact_sum import Moments
 from likewise.core.intervals import Interval, bounded_mean_interval, mean_share_interval
 from likewise.evaluation import evaluate
@@ -42,7 +41,7 @@ def test_gains_that_are_rare_and_large(share, ceiling, gain):
     for many, times in zip(*np.unique(rng.binomial(n, share, simulations), return_counts=True), strict=True):
         found = Moments.of(np.repeat([gain, 0.0], [many, n - many]))
         gap = gap_interval({np.inf: found}, lambda_=np.inf, eps=0.0, ceiling=ceiling)
-        test = gap_test_of_moments(found, found, threshold=0.0, ceiling=ceiling, confidence=0.95)
+        test = gap_test(found, found, threshold=0.0, ceiling=ceiling, confidence=0.95)
         covered["gap"] += times * (gap.low <= share * gain <= gap.high)
         covered["test"] += times * (test.interval[0] <= share * gain <= test.interval[1])
         mistaken = gap_interval({np.inf: found}, lambda_=np.inf, eps=0.0, ceiling=found.largest)

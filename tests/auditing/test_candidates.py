@@ -94,7 +94,7 @@ EPS = np.array([0.0, 0.01, 0.1, 0.5, 2.0])
 
 def test_raw_frame_equals_brute_force_over_all_rows_and_twins(frame, domain, model, metric, labels):
     small, y = frame[:12], labels[:12]
-    found = CandidateSearch(edits=["sex"], proxies=None).run(model, small, y, metric=metric, domain=domain)
+    found = CandidateSearch(edits=["sex"]).run(model, small, y, metric=metric, domain=domain)
     both = pd.concat([small.assign(sex="F"), small.assign(sex="M")], ignore_index=True)
     plain = metric.without_feature_map()
     expected = brute_curve(model, plain, domain.encode_array(small), y, domain.encode_array(both), EPS)
@@ -138,7 +138,7 @@ def test_distances_are_the_metrics_and_twins_are_valid_people(frame, domain, mod
 
 
 def test_own_twin_costs_nothing_under_the_subspace_metric(frame, domain, model, metric, labels):
-    found = CandidateSearch(edits=["sex"], use_rows=False, proxies=None).run(
+    found = CandidateSearch(edits=["sex"], use_rows=False).run(
         model, frame, labels, metric=metric, domain=domain
     )
     free = solve_dual(found.frontier, 0.0)
@@ -147,21 +147,6 @@ def test_own_twin_costs_nothing_under_the_subspace_metric(frame, domain, model, 
     assert free.value == pytest.approx(np.maximum(*losses).mean(), abs=1e-12)
     assert free.gap > 0
     assert (found.frontier.squared_distance == 0).all()
-
-
-def test_proxies_go_along(frame, domain, model, metric, labels):
-    plain, along = (
-        CandidateSearch(edits=["sex"], use_rows=False, proxies=proxies).run(
-            model, frame, labels, metric=metric, domain=domain
-        )
-        for proxies in (None, "auto")
-    )
-    extra = np.arange(len(plain.candidates), len(along.candidates))
-    twins, sources = along.candidates.take(extra), frame.iloc[along.candidates.source[extra]].reset_index()
-    assert set(sources["role"]) == {"Husband", "Wife"}
-    assert (twins["role"].map({"Husband": "Wife", "Wife": "Husband"}) == sources["role"]).all()
-    assert (twins["sex"] != sources["sex"]).all()
-    assert along.frontier.conjugate(0.0).mean() > plain.frontier.conjugate(0.0).mean()
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
@@ -200,7 +185,7 @@ def test_threads_do_not_matter():
 
 
 def test_audited_in_parts_against_the_same_pool_gives_the_same_rows(frame, domain, model, metric, labels):
-    search = CandidateSearch(edits=["sex"], proxies=None)
+    search = CandidateSearch(edits=["sex"])
     whole = search.run(model, frame, labels, metric=metric, domain=domain)
     for part in (slice(0, 1), slice(1, 21), slice(21, 60)):
         mine = search.run(model, frame[part], labels[part], metric=metric, domain=domain, pool=frame)
@@ -213,7 +198,7 @@ def test_audited_in_parts_against_the_same_pool_gives_the_same_rows(frame, domai
 def test_immutable_columns_stay(frame, model, metric, labels):
     held = TabularDomain.from_frame(frame, immutable=["job"])
     small, y = frame[:12], labels[:12]
-    found = CandidateSearch(edits=["sex"], proxies=None).run(model, small, y, metric=metric, domain=held)
+    found = CandidateSearch(edits=["sex"]).run(model, small, y, metric=metric, domain=held)
     twins = found.twins(solve_dual(found.frontier, 1.0).corner)
     assert (twins["job"].to_numpy() == small["job"].to_numpy()).all()
     both = pd.concat([small.assign(sex="F"), small.assign(sex="M")], ignore_index=True)
@@ -367,8 +352,6 @@ def test_mistakes_are_explained(frame, domain, model, metric, labels):
         run(use_rows="no")
     with pytest.raises(InputError, match="'max_candidates' must be"):
         run(max_candidates=0)
-    with pytest.raises(InputError, match="'proxies' must be"):
-        run(edits=["sex"], proxies="all")
     with pytest.raises(InputError, match="pool"):
         CandidateSearch().run(model, frame, labels, metric=metric, domain=domain, pool=frame[["age"]])
 

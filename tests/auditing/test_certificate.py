@@ -4,13 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from likewise.auditing.inference.certificate import (
     Bound,
     Certificate,
     Estimate,
-    clt_interval,
     delta_n,
     finite_sample_bound,
     mean_upper_bound,
@@ -88,16 +86,10 @@ class TestFiniteSample:
         values = np.array([0.0, 0.5, 1.0, 2.0])
         t, n, upper = 0.05, 4, 2.0
         mean, variance = values.mean(), values.var(ddof=1)
-        hoeffding = mean + upper * np.sqrt(np.log(1 / t) / (2 * n))
         bernstein = (
             mean + np.sqrt(2 * variance * np.log(2 / t) / n) + 7 * upper * np.log(2 / t) / (3 * (n - 1))
         )
-        assert mean_upper_bound(values, upper, method="hoeffding") == pytest.approx(hoeffding)
         assert mean_upper_bound(values, upper) == pytest.approx(bernstein)
-
-    def test_bernstein_is_shorter_where_little_varies(self):
-        values = np.concatenate([np.zeros(990), np.full(10, 0.1)])
-        assert mean_upper_bound(values, 1.0) < mean_upper_bound(values, 1.0, method="hoeffding")
 
     def test_never_above_the_largest_loss(self):
         shown = finite_sample_bound([0.9, 0.8, 0.7], lambda_=1.0, eps=1.0, upper=1.0, losses=[0.1, 0.1, 0.1])
@@ -120,7 +112,6 @@ class TestFiniteSample:
             ({"transformed": []}, "one number per row"),
             ({"losses": [0.5, 0.1]}, "staying put costs nothing"),
             ({"losses": [0.1]}, "lengths differ"),
-            ({"method": "magic"}, "'method'"),
             ({"confidence": 1.0}, "'confidence'"),
             ({"lambda_": np.inf}, "'lambda_'"),
             ({"upper": 0}, "'upper'"),
@@ -164,44 +155,22 @@ class TestFiniteSample:
             halves(3)
 
 
-class TestClt:
-    def test_equals_a_t_interval_shifted_by_the_transport(self):
-        values = np.array([0.1, 0.4, 0.2, 0.9, 0.3])
-        found = clt_interval(values, lambda_=2.0, eps=0.1, confidence=0.9)
-        low, high = stats.t.interval(0.9, 4, loc=values.mean(), scale=stats.sem(values))
-        assert (found.low, found.high) == pytest.approx((low + 0.2, high + 0.2))
-
-    def test_the_gap_uses_the_paired_difference(self):
-        base = np.array([0.0, 10.0, 0.0, 10.0])
-        found = clt_interval(base + np.array([0.1, 0.2, 0.1, 0.2]), lambda_=0.0, eps=0.0, losses=base)
-        assert found.quantity == "gap"
-        assert found.estimate == pytest.approx(0.15)
-        assert found.width < 0.25
-        with pytest.raises(InputError, match="at least two"):
-            clt_interval([0.1], lambda_=0.0, eps=0.0)
-
-
 class TestDeltaN:
     def test_terms_with_the_symbols_of_proposition_3_1(self):
         C_L, L, D, delta_c, M, n, eps, t = 0.7, 1.3, 2.1, 0.02, 3.0, 5000, 0.09, 0.1
         found = delta_n(C_L=C_L, L=L, D=D, delta_c=delta_c, M=M, n=n, eps=eps, t=t)
-        assert found.terms == pytest.approx(
-            {
-                "complexity": 48 * C_L / np.sqrt(n),
-                "transport": 48 * L * D**2 / np.sqrt(n * eps),
-                "metric": L * delta_c * D**2 / np.sqrt(eps),
-                "deviation": M * np.sqrt(np.log(2 / t) / (2 * n)),
-            }
-        )
-        assert found.total == pytest.approx(sum(found.terms.values()))
-        assert found.trained_gap(0.2) == pytest.approx(0.2 + 2 * found.total)
-        assert found.certificate_error == pytest.approx(2 * found.total)
-        assert found.population_gap(0.3) == pytest.approx(0.3 + 2 * found.total)
+        terms = {
+            "complexity": 48 * C_L / np.sqrt(n),
+            "transport": 48 * L * D**2 / np.sqrt(n * eps),
+            "metric": L * delta_c * D**2 / np.sqrt(eps),
+            "deviation": M * np.sqrt(np.log(2 / t) / (2 * n)),
+        }
+        assert found == pytest.approx(terms | {"total": sum(terms.values())})
 
     def test_only_the_error_of_the_metric_does_not_vanish(self):
         found = delta_n(C_L=1.0, L=1.0, D=1.0, delta_c=0.5, M=1.0, n=10**14, eps=0.25, t=0.05)
-        assert found.metric == pytest.approx(1.0)
-        assert found.total == pytest.approx(1.0, abs=1e-4)
+        assert found["metric"] == pytest.approx(1.0)
+        assert found["total"] == pytest.approx(1.0, abs=1e-4)
 
     def test_bad_input_is_named(self):
         good = {"C_L": 1.0, "L": 1.0, "D": 1.0, "delta_c": 0.0, "M": 1.0, "n": 10, "eps": 0.1, "t": 0.05}

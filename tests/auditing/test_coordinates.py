@@ -240,7 +240,7 @@ def test_metrics_of_two_encodings_of_the_same_columns_give_one_audit(seed, rotat
     model = as_model(lambda X: 1 / (1 + np.exp(-(X @ weights))))
     # The common encoding: everything by hand, in the metric's own coordinates.
     x, z = mine.encode_array(frame), theirs.encode_array(frame)
-    choice = [CandidateSearch(edits=(), proxies=None)]
+    choice = [CandidateSearch(edits=())]
     result = lw.audit(model, x, y, metric=metric, domain=mine, eps=0.3, search=choice)
     loss = model.loss_table(x)
     d2 = ((z[:, None] - z[None]) @ metric.sigma() * (z[:, None] - z[None])).sum(-1)

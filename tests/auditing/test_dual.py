@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve, solve_dual
-from likewise.auditing.dual.stochastic_dual import algorithm1
-from likewise.core.errors import InputError, NotConvergedError
+from likewise.core.errors import InputError
 
 
 def dual_objective(frontier, lam, eps):
@@ -140,61 +139,3 @@ def test_bad_budgets_are_named(eps):
 def test_bad_weights_are_named(weight):
     with pytest.raises(InputError, match="sample_weight"):
         solve_dual(random_frontier(0, n=2), 0.1, sample_weight=weight)
-
-
-@pytest.mark.parametrize("step_size", [None, 20.0, lambda t: 40.0 / t**0.6])
-@pytest.mark.parametrize("eps", [0.02, 0.2])
-def test_algorithm1_comes_to_the_exact_dual(eps, step_size):
-    frontier = random_frontier(6, n=50)
-    exact = solve_dual(frontier, eps)
-
-    def search(rows, lam):
-        best = frontier.best(lam)[rows]
-        return frontier.loss[best], frontier.squared_distance[best]
-
-    found = algorithm1(
-        search,
-        frontier.n_rows,
-        eps=eps,
-        step_size=step_size,
-        batch_size=20,
-        max_steps=4000,
-        tol=0,
-        random_state=0,
-    )
-    assert found.value >= exact.value - 1e-12
-    assert found.value == pytest.approx(exact.value, rel=5e-3)
-    assert found.steps == 4000
-    again = algorithm1(
-        search,
-        frontier.n_rows,
-        eps=eps,
-        step_size=step_size,
-        batch_size=20,
-        max_steps=4000,
-        tol=0,
-        random_state=0,
-    )
-    np.testing.assert_array_equal(found.history, again.history)
-
-
-def test_algorithm1_stops_when_lambda_has_settled_and_reports_when_not():
-    frontier = random_frontier(6, n=50)
-
-    def search(rows, lam):
-        best = frontier.best(lam)[rows]
-        return frontier.loss[best], frontier.squared_distance[best]
-
-    settled = algorithm1(search, 50, eps=0.1, batch_size=50, max_steps=20000, tol=0.02, random_state=1)
-    assert settled.converged
-    assert settled.steps < 20000
-    assert not algorithm1(search, 50, eps=0.1, max_steps=10, random_state=1).converged
-
-
-def test_algorithm1_never_turns_a_diverging_search_into_a_verdict():
-    with pytest.raises(NotConvergedError, match="not finite"):
-        algorithm1(lambda rows, lam: (np.full(len(rows), np.nan), np.ones(len(rows))), 5, eps=0.1)
-    with pytest.raises(InputError, match="two arrays of shape"):
-        algorithm1(lambda rows, lam: (np.zeros(1), np.zeros(1)), 5, eps=0.1, batch_size=3)
-    with pytest.raises(InputError, match="step_size"):
-        algorithm1(lambda rows, lam: (rows * 1.0, rows * 1.0), 5, eps=0.1, step_size=-1.0)

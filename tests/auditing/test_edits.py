@@ -1,4 +1,4 @@
-"""Twins: every combination, own dtypes, encoded columns rewritten together, proxies by a rule one can check."""
+"""Twins: every combination, own dtypes, encoded columns rewritten together."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.editable_rows import Field, editable_rows
-from likewise.auditing.search.candidate_rows import find_counterparts, plan_candidates
+from likewise.auditing.editable_rows import editable_rows
+from likewise.auditing.search.candidate_rows import plan_candidates
 from likewise.core.errors import InputError
 from likewise.counterfactuals.edits import Edit, read_edits
 from likewise.data import TabularDomain
@@ -103,68 +103,6 @@ def test_too_many_combinations_are_refused():
     frame = pd.DataFrame({f"c{k}": list("abcdefgh") for k in range(4)})
     with pytest.raises(InputError, match="4,096 combinations"):
         plan_of(raw(frame), list(frame))
-
-
-def people_with_roles(n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    sex = rng.choice(["F", "M"], n)
-    married = rng.random(n) < 0.5
-    spouse = np.where(sex == "M", "Husband", "Wife")
-    role = np.where(married, spouse, rng.choice(["Child", "Single"], n))
-    return pd.DataFrame({"sex": sex, "married": np.where(married, "yes", "no"), "role": role})
-
-
-def test_counterparts_are_found_by_mirror_and_context():
-    plan = plan_of(raw(people_with_roles()), ["sex"])
-    (part,) = plan.counterparts
-    assert part.mapping(plan.fields) == {("F", "M"): {"Wife": "Husband"}, ("M", "F"): {"Husband": "Wife"}}
-
-
-def test_context_decides_where_there_is_no_mirror():
-    # Women are never "Sir"; nothing is closed to men. A married Sir becomes what married women are.
-    rng = np.random.default_rng(1)
-    n = 600
-    sex, married = rng.choice(["F", "M"], n), rng.random(n) < 0.4
-    title = np.where(married, "Spouse", "Single")
-    title = np.where((sex == "M") & married & (rng.random(n) < 0.8), "Sir", title)
-    frame = pd.DataFrame({"sex": sex, "married": np.where(married, "yes", "no"), "title": title})
-    plan = plan_of(raw(frame), ["sex"])
-    (part,) = plan.counterparts
-    assert part.mapping(plan.fields) == {("M", "F"): {"Sir": "Spouse"}}
-
-
-def test_independent_columns_are_no_proxies():
-    rng = np.random.default_rng(2)
-    sex = Field("sex", ("F", "M"), rng.integers(2, size=500))
-    job = Field("job", ("a", "b", "c"), rng.integers(3, size=500))
-    assert find_counterparts(sex, job, []) is None
-    rare = Field("job", ("a", "b"), np.r_[np.zeros(496, int), np.ones(4, int)])
-    assert find_counterparts(sex, rare, []) is None  # four rows say nothing
-
-
-def test_numbers_tried_at_a_few_values_have_no_proxies():
-    frame = pd.DataFrame(
-        {"age": np.arange(300) % 100, "old": np.where(np.arange(300) % 100 > 50, "yes", "no")}
-    )
-    assert plan_of(raw(frame), ["age"]).counterparts == ()
-
-
-def test_users_own_counterparts():
-    frame = people_with_roles(50)
-    plan = plan_of(raw(frame), ["sex"], proxies={"sex": {"role": {"Child": "Single"}}})
-    extra = np.flatnonzero(plan.edit >= 2)
-    assert (frame["role"].to_numpy()[plan.source[extra]] == "Child").all()
-    assert (plan.take(extra)["role"] == "Single").all()
-    for proxies, message in (
-        ({"race": {}}, "keys are sensitive columns"),
-        ({"sex": {"role": {"King": "Single"}}}, "no value 'King'"),
-        ({"sex": {"role": ["Child"]}}, "a dict of value to counterpart"),
-    ):
-        with pytest.raises(InputError, match=message):
-            plan_of(raw(frame), ["sex"], proxies=proxies)
-    with pytest.raises(InputError, match="may not change"):
-        plan_of(raw(frame), ["sex"], proxies={"sex": {"role": {}}}, fixed=["role"])
-    assert plan_of(raw(frame), ["sex"], fixed=["role"]).counterparts == ()
 
 
 def test_only_the_sensitive_columns_means_those_that_were_named():

@@ -5,20 +5,15 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
-from likewise.auditing.inference.certificate import Bound, ConfidenceInterval
+from likewise.auditing.inference.certificate import ConfidenceInterval
 from likewise.auditing.inference.intervals import (
     frontier_gains,
     gap_interval,
-    halves,
     mean_lower_limit,
     mean_upper_limit,
-    population_interval,
     prices_around,
-    share_interval,
-    split_interval,
 )
 from likewise.core.errors import InputError
 from likewise.core.exact_sum import Moments
@@ -111,65 +106,8 @@ def test_without_a_ceiling_the_upper_end_is_open_and_says_so():
     assert "no upper end" in str(found)
 
 
-class TestPopulation:
-    def test_a_lower_limit_alone_is_one_sided(self, frontier):
-        _, gains = summaries(frontier, 0.02)
-        found = population_interval(gains, eps=0.02)
-        assert found.low == min(p * 0.02 + mean_lower_limit(g, level=0.95) for p, g in gains.items())
-        assert found.high == np.inf
-        assert found.about == "population"
-        assert "outside the candidates" in found.notes[0]
-
-    def test_a_bound_closes_it_and_takes_its_share_of_the_confidence(self, frontier):
-        _, gains = summaries(frontier, 0.02)
-        bound = Bound(value=0.9, gap=0.4, eps=0.02, n=30, method="dual", confidence=0.975, about="population")
-        found = population_interval(gains, eps=0.02, bound=bound)
-        assert found.high == 0.4
-        assert found.low == min(p * 0.02 + mean_lower_limit(g, level=0.975) for p, g in gains.items())
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"about": "sample"}, "a Bound of the population"),
-            ({"eps": 0.3}, "at eps=0.3"),
-            ({"confidence": 0.95}, "Make it at 0.975"),
-        ],
-    )
-    def test_bounds_that_do_not_fit_are_refused(self, frontier, change, message):
-        _, gains = summaries(frontier, 0.02)
-        good = {"eps": 0.02, "confidence": 0.975, "about": "population"}
-        with pytest.raises(InputError, match=message):
-            population_interval(
-                gains, eps=0.02, bound=Bound(value=0.9, gap=0.4, n=30, method="dual", **{**good, **change})
-            )
-
-    def test_a_split_keeps_people_and_candidates_apart(self):
-        place = np.random.default_rng(1).uniform(size=101)
-        asked = []
-
-        def search(people, pool):
-            asked.append((people, pool))
-            return line_frontier(place, people, pool)
-
-        found = split_interval(101, search=search, eps=0.02, random_state=5)
-        first, second = halves(101, 5)
-        assert [tuple(map(list, pair)) for pair in asked] == [
-            (list(first), list(first)),
-            (list(second), list(first)),
-        ]
-        assert (found.n, found.about) == (51, "population")
-        assert 0 < found.low < found.estimate
-
-
-def test_shares_are_exact():
-    found = share_interval(3, 50, about="given candidates", confidence=0.9)
-    expected = stats.binomtest(3, 50).proportion_ci(0.9)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert (found.quantity, found.about, found.estimate) == ("share", "given candidates", 0.06)
-
-
 def test_an_interval_is_plain_and_comes_back():
-    found = share_interval(3, 50)
+    found = gap_interval({FREE: Moments.of([0.0, 0.5])}, lambda_=FREE, eps=0.0, ceiling=1.0)
     assert ConfidenceInterval(**json.loads(json.dumps(asdict(found)))) == found
 
 
@@ -180,10 +118,10 @@ def test_bad_input_is_named():
     with pytest.raises(InputError, match=r"'lambda_' must be one of the prices \[1.0\]"):
         gap_interval(gains, lambda_=2.0, eps=0.1, ceiling=1.0)
     with pytest.raises(InputError, match="prices from 0 to below inf"):
-        population_interval({np.inf: gains[1.0]}, eps=0.1)
+        gap_interval({np.inf: gains[1.0]}, lambda_=np.inf, eps=0.1, ceiling=1.0)
     with pytest.raises(InputError, match="different numbers of people"):
-        population_interval({0.0: Moments.of([0.1]), **gains}, eps=0.1)
+        gap_interval({0.0: Moments.of([0.1]), **gains}, lambda_=1.0, eps=0.1, ceiling=1.0)
     with pytest.raises(InputError, match="'gains' is empty"):
-        population_interval({}, eps=0.1)
+        gap_interval({}, lambda_=1.0, eps=0.1, ceiling=1.0)
     with pytest.raises(InputError, match="'confidence'"):
         gap_interval(gains, lambda_=1.0, eps=0.1, ceiling=1.0, confidence=95)

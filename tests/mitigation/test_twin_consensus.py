@@ -272,7 +272,7 @@ def test_an_audit_finds_nothing_at_no_distance():
 
     frame, y = people()
     metric = ExpertSubspace(["sex", "race"], domain=TabularDomain.from_frame(frame)).fit(frame).metric_
-    search = CandidateSearch(edits=("sex", "race"), proxies=None)
+    search = CandidateSearch(edits=("sex", "race"))
     gaps = []
     # A network that encodes tables itself, and knows more races than the table that is audited.
     wider = TabularDomain(categories={"race": ["d", "e"]})

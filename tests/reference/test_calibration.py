@@ -8,13 +8,20 @@ from sklearn.linear_model import LogisticRegression
 
 from likewise.auditing.bounds.linear.model import LinearModel
 from likewise.auditing.bounds.linear.supremum import exact_supremum
-from likewise.auditing.inference.certificate import clt_interval, finite_sample_bound
-from likewise.auditing.inference.significance import flip_share_test, gap_test, loss_ratio_test
+from likewise.auditing.inference.certificate import finite_sample_bound
+from likewise.auditing.inference.intervals import gap_test
+from likewise.core.exact_sum import Moments
 from likewise.data import BoxDomain
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 
 AUDITS = 400
+
+
+def adds_more(before, after, threshold):
+    """Whether the test rejects that moving people adds at most so much."""
+    losses, gains = Moments.of(before), Moments.of(np.asarray(after) - before)
+    return gap_test(losses, gains, threshold=threshold, confidence=0.95).rejected
 
 
 def most_rejections(audits, level=0.05):
@@ -46,23 +53,18 @@ def audit_by_gradient(rng, weights, n, steps=8):
 def test_an_exactly_invariant_model_is_rejected_at_most_at_the_level():
     rng = np.random.default_rng(0)
     invariant = np.array([0.0, 0.0, 1.0, -2.0, 0.5])
-    rejected = {"ratio": 0, "ratio of means": 0, "gap": 0}
+    rejected = 0
     for _ in range(AUDITS):
         before, after = audit_by_gradient(rng, invariant, n=100)
-        rejected["ratio"] += loss_ratio_test(before, after, threshold=1.0).rejected
-        rejected["ratio of means"] += loss_ratio_test(
-            before, after, threshold=1.0, statistic="ratio_of_means"
-        ).rejected
-        rejected["gap"] += gap_test(before, after).rejected
-    assert all(count <= most_rejections(AUDITS) for count in rejected.values()), rejected
+        rejected += adds_more(before, after, 0.0)
+    assert rejected <= most_rejections(AUDITS)
 
 
 def test_an_unfair_model_is_rejected():
     rng = np.random.default_rng(1)
     unfair = np.array([1.0, 0.0, 1.0, -2.0, 0.5])
     found = [audit_by_gradient(rng, unfair, n=200) for _ in range(20)]
-    assert all(loss_ratio_test(*losses).rejected for losses in found)
-    assert all(gap_test(*losses, threshold=0.1).rejected for losses in found)
+    assert all(adds_more(*losses, 0.1) for losses in found)
 
 
 def test_the_adult_baseline_is_rejected():
@@ -76,28 +78,7 @@ def test_the_adult_baseline_is_rejected():
     moved = exact_supremum(model, people, labels, metric=metric, lam=np.inf, domain=domain)
     assert moved.exact.all()
     before = model.losses(people, labels)
-    assert loss_ratio_test(before, moved.loss, threshold=1.25).rejected
-    assert loss_ratio_test(before, moved.loss, threshold=1.25, statistic="ratio_of_means").rejected
-    assert gap_test(before, moved.loss, threshold=0.05).rejected
-
-
-@pytest.mark.parametrize("skewness_corrected", [False, True])
-@pytest.mark.parametrize("statistic", ["mean_ratio", "ratio_of_means"])
-def test_on_the_border_of_the_null_the_level_is_kept(statistic, skewness_corrected):
-    """Ratios are log-normal with a mean of exactly τ = 1.25 and independent of the losses before."""
-    rng = np.random.default_rng(2)
-    rejected, covered = 0, 0
-    for _ in range(AUDITS):
-        before = rng.exponential(size=300) + 0.05
-        ratio = 1.25 * np.exp(0.6 * rng.normal(size=300) - 0.18)
-        found = loss_ratio_test(
-            before, before * ratio, statistic=statistic, skewness_corrected=skewness_corrected
-        )
-        rejected += found.rejected
-        covered += found.interval[0] <= 1.25 <= found.interval[1]
-    # Kept, and not by never rejecting.
-    assert AUDITS * 0.015 <= rejected <= most_rejections(AUDITS)
-    assert covered >= AUDITS - most_rejections(AUDITS)
+    assert adds_more(before, np.maximum(before, moved.loss), 0.05)  # rounding
 
 
 def test_gap_on_the_border_of_the_null():
@@ -105,18 +86,8 @@ def test_gap_on_the_border_of_the_null():
     rejected = 0
     for _ in range(AUDITS):
         before = rng.exponential(size=150)
-        rejected += gap_test(before, before + rng.gamma(2.0, 0.1, size=150), threshold=0.2).rejected
+        rejected += adds_more(before, before + rng.gamma(2.0, 0.1, size=150), 0.2)
     assert AUDITS * 0.015 <= rejected <= most_rejections(AUDITS)
-
-
-def test_share_of_flips_on_the_border_of_the_null():
-    rng = np.random.default_rng(4)
-    flips = rng.binomial(200, 0.1, size=2000)
-    p_values = {
-        int(count): flip_share_test(int(count), 200, threshold=0.1).p_value for count in np.unique(flips)
-    }
-    rejected = sum(p_values[int(count)] <= 0.05 for count in flips)
-    assert 2000 * 0.02 <= rejected <= most_rejections(2000)
 
 
 class Population:
@@ -159,8 +130,7 @@ def test_the_population_is_consistent():
     assert population.gap > 0.1
 
 
-@pytest.mark.parametrize("method", ["hoeffding", "empirical_bernstein"])
-def test_finite_sample_bound_covers_the_known_value(method):
+def test_finite_sample_bound_covers_the_known_value():
     rng = np.random.default_rng(5)
     simulations, n = 1000, 200
     covered = {"value": 0, "gap": 0, "without the margin": 0}
@@ -174,7 +144,6 @@ def test_finite_sample_bound_covers_the_known_value(method):
             eps=population.eps,
             upper=population.upper,
             losses=np.repeat(population.loss[:, 0], second),
-            method=method,
         )
         plain = population.lams[at] * population.eps + second @ population.transformed[:, at] / n
         covered["value"] += shown.value >= population.value
@@ -187,34 +156,13 @@ def test_finite_sample_bound_covers_the_known_value(method):
 
 
 def test_bounds_are_not_idle():
-    """With many people both come close to V, empirical Bernstein closer."""
+    """With many people the bound comes close to V."""
     population = POPULATIONS[0]
     counts = np.round(population.share * 200_000).astype(int)
     at = population.best_lam(counts)
     values = np.repeat(population.transformed[:, at], counts)
     args = {"lambda_": population.lams[at], "eps": population.eps, "upper": population.upper}
-    hoeffding = finite_sample_bound(values, method="hoeffding", **args).value
-    bernstein = finite_sample_bound(values, method="empirical_bernstein", **args).value
-    assert population.value < bernstein < hoeffding < population.value + 0.01
-
-
-def test_clt_interval_covers_with_lambda_from_the_same_people():
-    rng = np.random.default_rng(6)
-    simulations, n = 1000, 400
-    covered = {"value": 0, "gap": 0}
-    for simulation in range(simulations):
-        population = POPULATIONS[simulation % len(POPULATIONS)]
-        counts = rng.multinomial(n, population.share)
-        at = population.best_lam(counts)
-        values = np.repeat(population.transformed[:, at], counts)
-        losses = np.repeat(population.loss[:, 0], counts)
-        args = {"lambda_": population.lams[at], "eps": population.eps}
-        value = clt_interval(values, **args)
-        gap = clt_interval(values, losses=losses, **args)
-        covered["value"] += value.low <= population.value <= value.high
-        covered["gap"] += gap.low <= population.gap <= gap.high
-    for count in covered.values():
-        assert 0.92 * simulations <= count <= 0.98 * simulations
+    assert population.value < finite_sample_bound(values, **args).value < population.value + 0.01
 
 
 POPULATIONS = [Population(seed) for seed in range(5)]

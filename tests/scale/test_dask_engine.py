@@ -98,7 +98,7 @@ def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
         AuditRequest(
             net,
             metric,
-            (CandidateSearch(edits=["sex"], proxies=None, pool_rows=20),),
+            (CandidateSearch(edits=["sex"], pool_rows=20),),
             data.domain,
             eps=0.02,
         ),

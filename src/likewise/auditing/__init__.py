@@ -7,10 +7,9 @@ people read.
 
 Examples
 --------
->>> from likewise.auditing import share_interval
->>> share = share_interval(3, 100)
->>> round(share.low, 3), round(share.high, 3)
-(0.006, 0.085)
+>>> from likewise.auditing import Bound
+>>> Bound(value=0.7, gap=0.2, eps=0.1, n=100, method="exact dual").verdict(0.25)
+'fair (proved)'
 """
 
 from __future__ import annotations
@@ -27,28 +26,15 @@ if TYPE_CHECKING:
         dual_curve as dual_curve,
         solve_dual as solve_dual,
     )
-    from likewise.auditing.dual.stochastic_dual import algorithm1 as algorithm1
     from likewise.auditing.inference.certificate import (
         Bound as Bound,
         Certificate as Certificate,
         ConfidenceInterval as ConfidenceInterval,
         Estimate as Estimate,
-        clt_interval as clt_interval,
         delta_n as delta_n,
         finite_sample_bound as finite_sample_bound,
     )
-    from likewise.auditing.inference.intervals import (
-        gap_interval as gap_interval,
-        population_interval as population_interval,
-        share_interval as share_interval,
-        split_interval as split_interval,
-    )
-    from likewise.auditing.inference.significance import (
-        direction_test as direction_test,
-        flip_share_test as flip_share_test,
-        gap_test as gap_test,
-        loss_ratio_test as loss_ratio_test,
-    )
+    from likewise.auditing.inference.intervals import gap_interval as gap_interval
     from likewise.auditing.inference.verdict import Bracket as Bracket
     from likewise.auditing.partitions.dask import DaskEngine as DaskEngine
     from likewise.auditing.partitions.engine import Engine as Engine, LocalEngine as LocalEngine

@@ -109,7 +109,7 @@ def audit(
         everybody at no distance is asked about where they can be listed, for any model. Auto, the default:
         domain with everybody's own twins, gradient for models with gradients that are not read, and what can be proved, branch
         and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
-        carries its own choices: ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
+        carries its own choices: ``[CandidateSearch(), GradientSearch(restarts=4)]``.
     loss : str or Loss, optional
         What a prediction costs; by default that of a `Model`, and cross-entropy for everything else.
     edits : mapping, Edit, or sequence, optional

@@ -22,8 +22,7 @@ from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps, DualCurve,
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.first_answer import Clock, first_answer
 from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate, Estimate
-from likewise.auditing.inference.intervals import frontier_gains, gap_interval, prices_around
-from likewise.auditing.inference.significance import gap_test_of_moments
+from likewise.auditing.inference.intervals import frontier_gains, gap_interval, gap_test, prices_around
 from likewise.auditing.inference.verdict import brackets_of
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.request import AuditRequest, settings_of
@@ -99,7 +98,7 @@ def _that_fits(problem: AuditProblem) -> AuditProblem:
         return problem
     try:
         fixed = problem.coordinates.fixed_names()
-        plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed, owner="audit")
+        plan_candidates(problem.editable(), problem.edits, fixed=fixed)
     except InputError:
         said = Message("assumption.free_too_many", columns=list(problem.unnamed))
         return replace(
@@ -149,7 +148,7 @@ def prepare(
     """Settle the values of edited columns and what the searches learn from people; say what all of it rests on."""
     if problem.edits:
         fixed = problem.coordinates.fixed_names()
-        plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
+        plan = plan_candidates(problem.editable(), problem.edits, fixed=fixed)
         problem = problem.with_known(edits=plan.settled_edits(problem.edits))
     ready = tuple(search.prepare(problem) for search in searches)
     settled = any(search.settles(asked.tolerated) for search in ready)
@@ -552,7 +551,7 @@ def conclude(
             ceiling=ceiling,
             confidence=confidence,
         ),
-        test=gap_test_of_moments(
+        test=gap_test(
             found.losses,
             found.free,
             threshold=asked.tau,

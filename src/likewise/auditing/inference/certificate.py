@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.exact_sum import Moments
 from likewise.core.messages import Message
 from likewise.core.text import short_number
 
@@ -113,10 +111,8 @@ class ConfidenceInterval:
 # Upper confidence bounds of an expectation for every sample size, and the paper's δ_n.
 
 
-def mean_upper_bound(
-    values: FloatArray, upper: float, *, confidence: float = 0.95, method: str = "empirical_bernstein"
-) -> float:
-    """Upper confidence bound of the mean of independent values in [0, M]."""
+def mean_upper_bound(values: FloatArray, upper: float, *, confidence: float = 0.95) -> float:
+    """Upper confidence bound of the mean of independent values in [0, M] (Maurer and Pontil 2009, theorem 4)."""
     owner = "mean_upper_bound"
     t = 1.0 - check_confidence(confidence, owner)
     values = np.asarray(values, dtype=float)
@@ -127,64 +123,16 @@ def mean_upper_bound(
             "Pass an upper bound that holds for every row of the domain."
         )
     n, mean = len(values), float(values.mean())
-    if method == "hoeffding":
-        return mean + upper * float(np.sqrt(np.log(1.0 / t) / (2.0 * n)))
-    if method != "empirical_bernstein":
-        raise bad_parameter(owner, "method", allowed="'empirical_bernstein' or 'hoeffding'", got=method)
     if n < 2:
-        raise InputError(f"{owner}: one row is not enough for a variance. Pass more, or method='hoeffding'.")
+        raise InputError(f"{owner}: one row is not enough for a variance. Pass more.")
     log = float(np.log(2.0 / t))
     spread = float(np.sqrt(2.0 * values.var(ddof=1) * log / n))
     return mean + spread + 7.0 * upper * log / (3.0 * (n - 1))
 
 
-@dataclass(frozen=True)
-class DeltaN:
-    """The uniform convergence error δ_n of Proposition 3.1, term by term."""
-
-    complexity: float
-    transport: float
-    metric: float
-    deviation: float
-    n: int
-    eps: float
-    t: float
-
-    @property
-    def total(self) -> float:
-        """δ_n itself: the sum of the four terms."""
-        return self.complexity + self.transport + self.metric + self.deviation
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """The four terms by name."""
-        return {
-            "complexity": self.complexity,
-            "transport": self.transport,
-            "metric": self.metric,
-            "deviation": self.deviation,
-        }
-
-    def trained_gap(self, delta_star: float) -> float:
-        """Return δ* + 2δ_n of Proposition 3.2: a bound on the population gap of a SenSR-trained model."""
-        return check_number(delta_star, owner="DeltaN.trained_gap", name="delta_star") + 2.0 * self.total
-
-    @property
-    def certificate_error(self) -> float:
-        """2δ_n of Proposition 3.3: how far the gap on the sample can be above the gap on the population.
-
-        The proof bounds absolute differences, so it says as much about how far it can be below.
-        """
-        return 2.0 * self.total
-
-    def population_gap(self, sample_gap: float) -> float:
-        """Return sample gap + 2δ_n: what Proposition 3.3 lets a gap on the sample say about the population."""
-        return check_number(sample_gap, owner="DeltaN.population_gap", name="sample_gap") + 2.0 * self.total
-
-
 def delta_n(
     *, C_L: float, L: float, D: float, delta_c: float, M: float, n: int, eps: float, t: float
-) -> DeltaN:
+) -> dict[str, float]:
     """Calculate δ_n of Proposition 3.1 of the paper with its own symbols (assumptions A1–A3).
 
     Parameters
@@ -208,13 +156,15 @@ def delta_n(
 
     Returns
     -------
-    DeltaN
+    dict of str to float
+        The four terms by name, and their ``total``, δ_n. A gap on the sample is within 2δ_n of that on the population
+        (Proposition 3.3).
 
     Examples
     --------
     >>> parts = delta_n(C_L=0.5, L=1.0, D=2.0, delta_c=0.01, M=1.0, n=10_000, eps=0.04, t=0.05)
-    >>> {name: round(term, 4) for name, term in parts.terms.items()}
-    {'complexity': 0.24, 'transport': 9.6, 'metric': 0.2, 'deviation': 0.0136}
+    >>> {name: round(term, 4) for name, term in parts.items()}
+    {'complexity': 0.24, 'transport': 9.6, 'metric': 0.2, 'deviation': 0.0136, 'total': 10.0536}
     """
     owner = "delta_n"
     for name, value in {"C_L": C_L, "L": L, "D": D, "delta_c": delta_c, "M": M}.items():
@@ -223,15 +173,13 @@ def delta_n(
     check_number(eps, owner=owner, name="eps", low=0.0, open_low=True)
     check_number(t, owner=owner, name="t", low=0.0, high=1.0, open_low=True, open_high=True)
     root = float(np.sqrt(n))
-    return DeltaN(
-        complexity=48.0 * C_L / root,
-        transport=48.0 * L * D**2 / float(np.sqrt(n * eps)),
-        metric=L * delta_c * D**2 / float(np.sqrt(eps)),
-        deviation=M * float(np.sqrt(np.log(2.0 / t) / (2.0 * n))),
-        n=int(n),
-        eps=float(eps),
-        t=float(t),
-    )
+    terms = {
+        "complexity": 48.0 * C_L / root,
+        "transport": 48.0 * L * D**2 / float(np.sqrt(n * eps)),
+        "metric": L * delta_c * D**2 / float(np.sqrt(eps)),
+        "deviation": M * float(np.sqrt(np.log(2.0 / t) / (2.0 * n))),
+    }
+    return terms | {"total": sum(terms.values())}
 
 
 Quantity = Literal["value", "gap"]
@@ -417,15 +365,13 @@ def finite_sample_bound(
     upper: float,
     losses: Any = None,
     confidence: float = 0.95,
-    method: str = "empirical_bernstein",
     assumptions: tuple[str, ...] = (),
 ) -> Bound:
     """Upper bound of the population's V(ε), for every sample size.
 
     For any fixed λ, V(ε) ≤ λε + E ℓ^c_λ (equation 4 of the paper). With λ chosen on other people, the ℓ^c_λ of
-    these are independent and lie in [0, M], so their expectation is bounded from above by Hoeffding's inequality
-    or by the empirical Bernstein inequality of Maurer and Pontil (2009, theorem 4), which is shorter where they
-    vary little.
+    these are independent and lie in [0, M], so their expectation is bounded from above by the empirical Bernstein
+    inequality of Maurer and Pontil (2009, theorem 4).
 
     Parameters
     ----------
@@ -441,8 +387,6 @@ def finite_sample_bound(
         Losses of the rows as they are; with them the gap is bounded as well, at the same confidence by itself.
     confidence : float, default=0.95
         1 − t.
-    method : {"empirical_bernstein", "hoeffding"}
-        Which inequality.
     assumptions : tuple of str
         More to say about what was assumed.
 
@@ -462,7 +406,7 @@ def finite_sample_bound(
     spent = _checked_transport(lambda_, eps, owner)
     upper = check_number(upper, owner=owner, name="upper", low=0.0, open_low=True)
     values = _rows(transformed, owner, "transformed")
-    value = spent + mean_upper_bound(values, upper, confidence=confidence, method=method)
+    value = spent + mean_upper_bound(values, upper, confidence=confidence)
     gap = None
     if losses is not None:
         base = _rows(losses, owner, "losses")
@@ -474,7 +418,7 @@ def finite_sample_bound(
                 f"{owner}: 'transformed' is below 'losses' at row {row} ({values[row]:g} < {base[row]:g}), which "
                 "cannot be: staying put costs nothing. Pass ℓ^c and losses of the same rows."
             )
-        gap = spent + mean_upper_bound(added.clip(min=0.0), upper, confidence=confidence, method=method)
+        gap = spent + mean_upper_bound(added.clip(min=0.0), upper, confidence=confidence)
     said = (
         Message("assumption.row_draws"),
         Message("assumption.other_rows"),
@@ -482,72 +426,17 @@ def finite_sample_bound(
         Message("assumption.over_estimated"),
         *assumptions,
     )
-    name = "Hoeffding" if method == "hoeffding" else Message("method.bernstein")
     return Bound(
         value=min(value, upper),
         gap=None if gap is None else min(gap, upper),
         eps=float(eps),
         n=len(values),
-        method=Message("method.fixed", name=name),
+        method=Message("method.fixed", name=Message("method.bernstein")),
         confidence=confidence,
         about="population",
         lambda_=float(lambda_),
         assumptions=said,
     )
-
-
-def clt_interval(
-    transformed: Any,
-    *,
-    lambda_: float,
-    eps: float,
-    losses: Any = None,
-    confidence: float = 0.95,
-) -> ConfidenceInterval:
-    """Student's interval of the expected dual value, or of its gap where `losses` are given, for many people.
-
-    The dual value is an average at the minimiser λ*, and how λ* itself was estimated matters only to second order
-    (the derivative there is zero), so the central limit theorem applies to λε + mean ℓ^c_λ. It needs many people
-    who gain: with few, or where λ* is 0 or not unique, it covers less often than it says. `gap_interval` holds for
-    few as well, and `finite_sample_bound` always.
-
-    Parameters
-    ----------
-    transformed : array of shape (n,)
-        ℓ^c_λ of each row, at the minimiser.
-    lambda_, eps : float
-        λ* and ε.
-    losses : array of shape (n,), optional
-        Losses of the rows as they are: gives the interval of the gap V(ε) − E ℓ.
-    confidence : float, default=0.95
-        Asymptotic level; Student's quantiles are used.
-
-    Returns
-    -------
-    ConfidenceInterval
-        About the expectation given the candidates that ℓ^c_λ was taken over.
-
-    Examples
-    --------
-    >>> found = clt_interval([0.1, 0.3, 0.2, 0.4], lambda_=1.0, eps=0.05)
-    >>> round(found.estimate, 3), round(found.low, 3), round(found.high, 3)
-    (0.3, 0.095, 0.505)
-    """
-    owner = "clt_interval"
-    spent = _checked_transport(lambda_, eps, owner)
-    confidence = check_confidence(confidence, owner)
-    values = _rows(transformed, owner, "transformed")
-    quantity: Quantity = "value"
-    if losses is not None:
-        base = _rows(losses, owner, "losses")
-        check_same_length(owner, transformed=values, losses=base)
-        values, quantity = values - base, "gap"
-    if len(values) < 2:
-        raise InputError(f"{owner}: one row is not enough for a variance. Pass at least two.")
-    found = Moments.of(values)
-    estimate, n = spent + found.mean, found.n
-    half = found.std / float(np.sqrt(n)) * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1))
-    return ConfidenceInterval(estimate, estimate - half, estimate + half, confidence, n, quantity)
 
 
 def _rows(values: Any, owner: str, name: str) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Confidence intervals of what an audit reports: the gap, given its candidates or of the population, and shares.
+"""Confidence intervals and the test of what an audit reports of the gap.
 
 The gap at a budget ε is the minimum over λ of λε + E g_λ with the gains g_λ = ℓ^c_λ − ℓ ≥ 0 (paper, equation 4). So
 a lower limit of E g_λ at each of several prices λ, each valid by itself, gives a valid lower limit of the minimum:
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc
 
-from likewise.auditing.dual.finite_dual import DualCurve, Frontier, dual_curve, steps_of
+from likewise.auditing.dual.finite_dual import DualCurve, Frontier, steps_of
 from likewise.auditing.inference.certificate import (
     Bound,
     ConfidenceInterval,
@@ -29,7 +30,7 @@ from likewise.auditing.inference.certificate import (
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.exact_sum import Moments
-from likewise.core.intervals import least_mean, proportion_interval
+from likewise.core.intervals import least_mean
 from likewise.core.messages import Message
 from likewise.core.randomness import RandomState, numpy_generator
 
@@ -260,7 +261,6 @@ def _limit(x: FloatArray, stake: float, wanted: float) -> float:
     return 1.0 if low >= 1.0 or grown(1.0) <= 0 else float(brentq(grown, low, 1.0, xtol=1e-12))
 
 
-_NO_BOUND = Message("assumption.no_bound")
 # The budgets, relative to ε, whose prices are looked at: sampling moves the minimiser between them.
 _BUDGETS = tuple(2.0 ** (power / 2.0) for power in range(-8, 9))
 
@@ -307,7 +307,7 @@ def gap_interval(
         (None or inf) the upper end is open, and the lower end has all of the confidence.
     about : {"given candidates", "population"}, default="given candidates"
         Say "population" only where a person's candidates do not depend on the other people: own twins, a search per
-        person. Else see `population_interval`.
+        person.
     confidence : float, default=0.95
         Of both ends together.
 
@@ -358,110 +358,11 @@ def gap_interval(
     )
 
 
-def population_interval(
-    gains: Mapping[float, Moments], *, eps: float, bound: Bound | None = None, confidence: float = 0.95
-) -> ConfidenceInterval:
-    """Interval of the population's gap from candidates that these people did not choose.
-
-    What people gain among any fixed candidates is at most their gain among all, so a lower limit of the one holds for
-    the other. Nothing about the candidates says how much more there is: the upper end is that of a `Bound`, or open.
-
-    Parameters
-    ----------
-    gains : mapping of float to Moments
-        By price λ, the moments of g_λ over people who are not among the candidates and did not choose the prices: a
-        split (`split_interval`), or everybody but a pool that was drawn apart.
-    eps : float
-        ε.
-    bound : Bound, optional
-        Of the population's gap, at a higher confidence than this interval's: what is left is for the lower end.
-    confidence : float, default=0.95
-        Of the interval; all of it goes to the lower end where there is no bound.
-
-    Returns
-    -------
-    ConfidenceInterval
-        `estimate` is the gap of these people among these candidates.
-
-    Examples
-    --------
-    >>> gains = {0.0: Moments.of([0.4, 0.6] * 50), 1.0: Moments.of([0.3, 0.5] * 50)}
-    >>> print(population_interval(gains, eps=0.1))
-    at least 0.475 (95% confidence) for the population, no upper end
-    """
-    owner = "population_interval"
-    confidence = check_confidence(confidence, owner)
-    _check_prices(gains, eps, owner)
-    level, high = confidence, math.inf
-    if bound is not None:
-        level, high = _with_bound(bound, eps, confidence), bound.of("gap")
-    estimate = min(transport_cost(price, eps) + found.mean for price, found in gains.items())
-    return ConfidenceInterval(
-        estimate=estimate,
-        low=min(_lowest(gains, eps, level), estimate),
-        high=high,
-        confidence=confidence,
-        n=next(iter(gains.values())).n,
-        quantity="gap",
-        about="population",
-        method=f"{GAIN_LIMITS}, candidates of other people" + ("" if bound is None else f"; {bound.method}"),
-        notes=(_NO_BOUND,) if bound is None else bound.assumptions,
-    )
-
-
-def share_interval(
-    count: int, n: int, *, about: IntervalAbout = "population", confidence: float = 0.95
-) -> ConfidenceInterval:
-    """Exact (Clopper–Pearson) interval of a share of people, such as those whose twin is decided differently.
-
-    Parameters
-    ----------
-    count, n : int
-        So many of n people.
-    about : {"given candidates", "population"}, default="population"
-        As in `gap_interval`.
-    confidence : float, default=0.95
-
-    Returns
-    -------
-    ConfidenceInterval
-
-    Examples
-    --------
-    >>> print(share_interval(0, 100))
-    95% interval 0.000 to 0.036 for the population
-    """
-    low, high = proportion_interval(count, n, confidence=check_confidence(confidence, "share_interval"))
-    return ConfidenceInterval(count / n, low, high, confidence, n, "share", about, "Clopper–Pearson")
-
-
 def _lowest(gains: Mapping[float, Moments], eps: float, level: float) -> float:
     """Lower limit of min over λ of λε + E g_λ."""
     return min(
         transport_cost(price, eps) + mean_lower_limit(found, level=level) for price, found in gains.items()
     )
-
-
-def _with_bound(bound: Bound, eps: float, confidence: float) -> float:
-    """Level left for the lower end beside a bound from above (Bonferroni)."""
-    owner = "population_interval"
-    if bound.about != "population" or bound.eps != eps:
-        raise bad_parameter(
-            owner,
-            "bound",
-            allowed=f"a Bound of the population at eps={eps:g}",
-            got=f"one of the {bound.about} at eps={bound.eps:g}",
-        )
-    level = 1.0 + confidence - bound.confidence
-    if level >= 1.0:
-        raise bad_parameter(
-            owner,
-            "bound",
-            allowed=f"a Bound of more than {confidence:.4g} confidence",
-            got=bound.confidence,
-            remedy=f"Make it at {(1.0 + confidence) / 2.0:.4g}, which leaves as much for the lower end.",
-        )
-    return level
 
 
 def _check_prices(gains: Mapping[float, Moments], eps: float, owner: str) -> None:
@@ -495,7 +396,6 @@ def split_bound(
     eps: float,
     upper: float,
     confidence: float = 0.95,
-    method: str = "empirical_bernstein",
     random_state: RandomState = 0,
 ) -> Bound:
     """Bound the population's V(ε) with λ chosen on one half of n people and evaluated on the other."""
@@ -508,61 +408,73 @@ def split_bound(
         upper=upper,
         losses=np.asarray(to_numpy(losses), dtype=float)[second],
         confidence=confidence,
-        method=method,
     )
 
 
-def split_interval(
-    n: int,
+# The test of "the gap is at most τ".
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A test of "at most `threshold`" with a two-sided interval."""
+
+    __test__: ClassVar[bool] = False  # not a test case, whatever pytest makes of the name
+
+    statistic: float
+    estimate: float
+    threshold: float
+    p_value: float
+    interval: tuple[float, float]
+    confidence: float
+    n: int
+    method: str
+    quantity: str = "value"
+    about: IntervalAbout = "population"
+
+    @property
+    def rejected(self) -> bool:
+        """Whether "at most τ" is rejected at level 1 − confidence."""
+        return self.p_value <= 1.0 - self.confidence
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        p = "p < 0.0001" if self.p_value < 1e-4 else f"p = {self.p_value:.2g}"
+        end = "infinity" if np.isinf(high) else f"{high:.4f}"
+        return (
+            f"{self.quantity} {self.estimate:.4g} ({self.confidence:.0%} interval {low:.4f} to {end}), "
+            f"more than {self.threshold:g}: {p}"
+        )
+
+
+# Relative differences that floating point and the end of a search leave: a gain below them is no evidence.
+_RESOLUTION = 1e-6
+
+
+def gap_test(
+    losses: Moments,
+    gains: Moments,
     *,
-    search: Callable[[IntArray, IntArray], Frontier],
-    eps: float,
-    bound: Bound | None = None,
-    confidence: float = 0.95,
-    random_state: RandomState = 0,
-) -> ConfidenceInterval:
-    """Interval of the population's gap at ε: one half of n people are the candidates of the other.
+    threshold: float,
+    ceiling: float | None = None,
+    confidence: float,
+    about: IntervalAbout = "population",
+) -> TestResult:
+    """Test whether moving people adds more than τ to their mean loss, from the moments of losses and of gains.
 
-    An audit whose candidates are the audited people says nothing two-sided about the population, because more people
-    bring more candidates. Moved among the people of the first half alone, those of the second are independent
-    draws, and what they gain is a lower bound of what they could.
-
-    Parameters
-    ----------
-    n : int
-        Number of people, at least 4.
-    search : callable
-        Positions of people, and of those whose rows (and twins) are the candidates → the frontier of the people. Own
-        twins may be candidates too.
-    eps : float
-        ε.
-    bound, confidence
-        As in `population_interval`.
-    random_state : int, Generator, RandomState or None
-        Which split.
-
-    Returns
-    -------
-    ConfidenceInterval
-        About the population, from the second half.
-
-    Examples
-    --------
-    Loss = place on a line, and anybody may be moved to anybody's place:
-
-    >>> place = np.random.default_rng(0).uniform(size=200)
-    >>> def search(people, pool):
-    ...     row, to = (part.ravel() for part in np.meshgrid(np.arange(len(people)), pool, indexing="ij"))
-    ...     distance = (place[people[row]] - place[to]) ** 2
-    ...     return Frontier.from_points(
-    ...         base_loss=place[people], row=row, squared_distance=distance, loss=place[to], candidate=to
-    ...     )
-    >>> found = split_interval(200, search=search, eps=0.01)
-    >>> found.n, 0.05 < found.low < found.estimate < 0.1, found.high  # every step of 0.1 gains as much
-    (100, True, inf)
+    No gain is negative, since everybody may stay. Then Gaffke's p-value holds for few people and rare gains too; it is the
+    exact binomial test if gains have two values. The moves must not be chosen by looking at the gains that are tested
+    (Maity, Xue, Yurochkin and Sun 2021, arXiv 2103.16714).
     """
-    first, second = halves(n, random_state)
-    prices = prices_around(dual_curve(search(first, first)), eps)
-    there = search(second, first)
-    gains = {price: Moments.of(frontier_gains(there, price)) for price in prices}
-    return population_interval(gains, eps=eps, bound=bound, confidence=confidence)
+    confidence = check_confidence(confidence, "gap_test")
+    return TestResult(
+        statistic=gains.mean - threshold,
+        estimate=gains.mean,
+        threshold=threshold,
+        p_value=mean_at_most_p_value(gains, threshold + _RESOLUTION * losses.absolute),
+        interval=mean_interval(gains, ceiling, confidence=confidence),
+        confidence=confidence,
+        n=gains.n,
+        method=GAIN_LIMITS,
+        quantity="mean gap",
+        about=about,
+    )

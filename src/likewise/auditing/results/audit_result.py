@@ -13,8 +13,8 @@ import pandas as pd
 
 from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import FAIR, ROUNDING, Bound, Certificate, ConfidenceInterval
+from likewise.auditing.inference.intervals import TestResult
 from likewise.auditing.inference.sanity import Finding
-from likewise.auditing.inference.significance import TestResult
 from likewise.auditing.inference.verdict import Bracket, Bracketed, Headline, headline
 from likewise.auditing.results.effects import (
     ChangedPeople,

@@ -1,7 +1,6 @@
 """The exact audit over a finite set of candidates, for any model at all (DESIGN: inner search, any model).
 
-Candidates are the rows of the data, their twins with sensitive columns edited to all combinations of values, and
-twins whose proxies go along. The model is asked once about each; a candidate's loss depends on nothing but itself
+Candidates are the rows of the data, and their twins with sensitive columns edited to all combinations of values. The model is asked once about each; a candidate's loss depends on nothing but itself
 and the audited row's label. Distances come in blocks, and every row keeps its concave frontier, which solves the
 inner problem for every λ at once (`likewise.auditing.dual` does the rest).
 """
@@ -245,10 +244,6 @@ class CandidateSearch(Search):
         column without values takes all combinations of those it has; a number with more than 20 values its
         smallest, largest and quartiles. An `Edit` with consequences adds the twins that carry them, at their fair
         distance. Default: what the audit's metric was told is sensitive, or makes free.
-    proxies : "auto", None or mapping, default="auto"
-        Whether columns that give a sensitive one away may go along (Husband becomes Wife with the sex). Such
-        twins are extra candidates. See `proxy_columns` for the rule, and for the mapping
-        ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
     use_rows : bool or "pool", default=True
         Compare each row with everybody's rows and twins. False: with its own twins only. "pool": with its own
         twins and those of a pool of people only, so that the outcome of a row does not depend on the rows beside it.
@@ -284,7 +279,6 @@ class CandidateSearch(Search):
     name: ClassVar[str] = "candidates"
 
     edits: Any = None
-    proxies: Any = "auto"
     use_rows: bool | Literal["pool"] = True
     max_candidates: int = 500_000
     block_bytes: int = 2**25
@@ -308,7 +302,7 @@ class CandidateSearch(Search):
 
     def own_twins(self) -> CandidateSearch:
         """Return this search with everybody's own twins only, so that nobody else's row has a say in what is found."""
-        return replace(self, use_rows=False, proxies=None if self.proxies == "auto" else self.proxies)
+        return replace(self, use_rows=False)
 
     @property
     def pool_size(self) -> int:
@@ -316,12 +310,10 @@ class CandidateSearch(Search):
         return self.pool_rows if self.use_rows == "pool" else 0
 
     def prepare(self, problem: AuditProblem) -> CandidateSearch:
-        """Return the same choices with the values and proxies of these people, so that others cannot change them."""
+        """Return the same choices with the values of these people, so that others cannot change them."""
         if self.use_rows is True:  # everybody is here
             return self
-        plan = self.plan(problem)
-        proxies = tuple(part.settled() for part in plan.counterparts)
-        return replace(self, edits=plan.settled_edits(self._edits(problem)), proxies=proxies)
+        return replace(self, edits=self.plan(problem).settled_edits(self._edits(problem)))
 
     def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
         """Say who may be a twin."""
@@ -329,8 +321,7 @@ class CandidateSearch(Search):
         names = edited_columns(self._edits(problem))
         if names:
             listed = ", ".join(str(name) for name in names)
-            key = "assumption.exchange" if self.proxies is None else "assumption.exchange_along"
-            said.append(Message(key, columns=listed))
+            said.append(Message("assumption.exchange", columns=listed))
         if self.use_rows == "pool":
             said.append(Message("assumption.pool"))
         elif self.use_rows:
@@ -430,7 +421,6 @@ class CandidateSearch(Search):
         return plan_candidates(
             people,
             self._edits(problem),
-            proxies=self.proxies,
             fixed=fixed,
             owner="CandidateSearch",
             carry=True,

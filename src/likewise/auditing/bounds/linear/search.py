@@ -276,7 +276,6 @@ def exact_bound(
     eps: float,
     upper: float | None = None,
     confidence: float = 0.95,
-    method: str = "empirical_bernstein",
     tol: float = 1e-6,
     max_nodes: int = 500,
     random_state: RandomState = 0,
@@ -311,7 +310,6 @@ def exact_bound(
         eps=eps,
         upper=ceiling,
         confidence=confidence,
-        method=method,
         random_state=random_state,
     )
 
