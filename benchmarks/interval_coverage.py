@@ -48,7 +48,6 @@ from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.inference.certificate import ConfidenceInterval, mean_upper_bound
 from likewise.auditing.inference.intervals import (
     betting_upper_limit,
-    frontier_gains,
     gap_interval,
     gap_test,
     mean_at_most_p_value,
@@ -207,7 +206,7 @@ def candidates(world: World, n: int, simulations: int, seed: int) -> dict[str, f
         frontier = world.search(X, y)
         curve = dual_curve(frontier)
         best = float(curve.lambda_(EPS))
-        gains = {price: Moments.of(frontier_gains(frontier, price)) for price in prices_around(curve, EPS)}
+        gains = {price: Moments.of(frontier.gains(price)) for price in prices_around(curve, EPS)}
         found = gap_interval(gains, lambda_=best, eps=EPS, ceiling=UPPER)
         student = students(frontier.conjugate(best) - frontier.base_loss, best * EPS)
         truth = world.gap_among(*world.people(rng, FRESH[n]), X, max(best, 0.01))
@@ -337,9 +336,7 @@ def tolerance(simulations: int, seed: int) -> Lines:
                     for _ in range(simulations):
                         frontier = world.frontier(*world.people(rng, n))
                         curve = dual_curve(frontier)
-                        gains = {
-                            p: Moments.of(frontier_gains(frontier, p)) for p in prices_around(curve, eps)
-                        }
+                        gains = {p: Moments.of(frontier.gains(p)) for p in prices_around(curve, eps)}
                         best = float(curve.lambda_(eps))
                         found = gap_interval(gains, lambda_=best, eps=eps, ceiling=ceiling)
                         rows.append((covers(found, truth), found.width))

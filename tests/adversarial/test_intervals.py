@@ -13,7 +13,7 @@ from scipy import stats
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
-from likewise.auditing.inference.intervals import frontier_gains, gap_interval, gap_test, prices_around
+from likewise.auditing.inference.intervals import gap_interval, gap_test, prices_around
 from likewise.core.exact_sum import Moments
 from likewise.core.intervals import Interval, bounded_mean_interval, mean_share_interval
 from likewise.evaluation import evaluate
@@ -83,7 +83,7 @@ def test_the_gap_within_a_budget_where_free_gains_are_rare():
             candidate=np.arange(len(row)),
         )
         curve = dual_curve(frontier)
-        gains = {price: Moments.of(frontier_gains(frontier, price)) for price in prices_around(curve, eps)}
+        gains = {price: Moments.of(frontier.gains(price)) for price in prices_around(curve, eps)}
         found = gap_interval(gains, lambda_=float(curve.lambda_(eps)), eps=eps, ceiling=UPPER)
         covered += found.low <= truth <= found.high
     assert covered >= fewest(simulations)

@@ -1,11 +1,11 @@
-"""Special budgets, the worst-case map and Algorithm 1; tests/reference/ has the comparison with the LP."""
+"""Special budgets, the worst-case map; tests/reference/ has the comparison with the LP."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from likewise.auditing.dual.finite_dual import Frontier, dual_curve, solve_dual
+from likewise.auditing.dual.finite_dual import Frontier, dual_curve, solve_dual, steps_of
 from likewise.core.errors import InputError
 
 
@@ -30,14 +30,24 @@ def random_frontier(seed, n=30, m=25, *, zero=True):
 
 
 def spent(frontier, solution):
-    """Transport and value of the map, the split row included."""
-    d, f = frontier.squared_distance[solution.corner].copy(), frontier.loss[solution.corner].copy()
-    i, share = solution.split_row, solution.split_fraction
-    if i is not None:
-        after = solution.corner[i] + 1
-        d[i] += share * (frontier.squared_distance[after] - d[i])
-        f[i] += share * (frontier.loss[after] - f[i])
+    """Transport and value of the map, with the fraction of the first row whose step worth λ* does not fit."""
+    at, (i, share) = solution.corner, split(frontier, solution)
+    d, f = frontier.squared_distance[at].copy(), frontier.loss[at].copy()
+    if share:
+        d[i] += share * (frontier.squared_distance[at[i] + 1] - d[i])
+        f[i] += share * (frontier.loss[at[i] + 1] - f[i])
     return d.mean(), f.mean()
+
+
+def split(frontier, solution):
+    """The row that is split, and the share of it that moves on."""
+    steps, taken = steps_of(frontier), solution.corner - frontier.indptr[:-1]
+    ahead = np.flatnonzero((steps.slope == solution.lambda_) & (steps.row >= 0))
+    ahead = [k for k in ahead if taken[steps.row[k]] == k - np.searchsorted(steps.row, steps.row[k])]
+    room = solution.transport * frontier.n_rows - frontier.squared_distance[solution.corner].sum()
+    if not ahead or room <= 1e-9 * solution.transport:
+        return None, 0.0
+    return int(steps.row[ahead[0]]), min(room / steps.transport[ahead[0]], 1.0)
 
 
 @pytest.mark.parametrize("eps", [0.0, 1e-6, 0.01, 0.1, 0.5, 3.0, np.inf])
@@ -65,14 +75,13 @@ def test_budget_of_zero_moves_only_for_nothing_and_inf_takes_the_worst():
     assert all_of_it.lambda_ == 0
     assert all_of_it.value == pytest.approx(np.maximum.reduceat(frontier.loss, frontier.indptr[:-1]).mean())
     assert (all_of_it.corner == frontier.indptr[1:] - 1).all()
-    assert all_of_it.split_row is None
 
 
 def test_curve_and_solution_agree_and_gaps_invert():
     frontier = random_frontier(2)
     curve = dual_curve(frontier)
     for eps in [0.0, 0.03, 0.4, float(curve.eps[5]), 99.0]:
-        assert curve.value(eps) == solve_dual(frontier, eps, curve=curve).value
+        assert curve.value(eps) == solve_dual(frontier, eps).value
         assert curve.gap(eps) == pytest.approx(curve.value(eps) - frontier.base_loss.mean(), abs=1e-14)
     pure, top = curve.gap(0.0), curve.gap(np.inf)
     for delta in np.linspace(pure, top, 17)[1:-1]:
@@ -103,23 +112,11 @@ def test_rows_that_tie_take_their_step_in_their_order_and_one_is_split():
         candidate=[0, 1, 2],
     )
     solution = solve_dual(frontier, 0.5)
-    assert (solution.split_row, solution.split_fraction) == (1, pytest.approx(0.5))
+    assert split(frontier, solution) == (1, pytest.approx(0.5))
     assert frontier.candidate[solution.corner].tolist() == [0, -1, -1]
     whole = solve_dual(frontier, 1 / 3)
-    assert (whole.split_row, whole.split_fraction) == (None, 0.0)
+    assert split(frontier, whole) == (None, 0.0)
     assert frontier.candidate[whole.corner].tolist() == [0, -1, -1]
-
-
-def test_weights_are_repeated_rows():
-    frontier = random_frontier(4, n=5)
-    weight = np.array([1, 3, 0, 2, 1])
-    repeated = frontier.take(np.repeat(np.arange(5), weight))
-    for eps in (0.0, 0.05, 0.3, np.inf):
-        mine = solve_dual(frontier, eps, sample_weight=weight)
-        theirs = solve_dual(repeated, eps)
-        assert mine.value == pytest.approx(theirs.value, abs=1e-12)
-        assert mine.lambda_ == theirs.lambda_
-        assert mine.transport == pytest.approx(theirs.transport, abs=1e-12)
 
 
 def test_nothing_to_gain_is_a_flat_curve():
@@ -133,9 +130,3 @@ def test_nothing_to_gain_is_a_flat_curve():
 def test_bad_budgets_are_named(eps):
     with pytest.raises(InputError, match="'eps' must be"):
         solve_dual(random_frontier(0, n=2), eps)
-
-
-@pytest.mark.parametrize("weight", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, np.nan]])
-def test_bad_weights_are_named(weight):
-    with pytest.raises(InputError, match="sample_weight"):
-        solve_dual(random_frontier(0, n=2), 0.1, sample_weight=weight)

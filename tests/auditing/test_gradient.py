@@ -199,18 +199,6 @@ def test_warm_start_is_used_and_never_hurts():
     assert (useless.objective(1.0) >= own_loss(x, y)).all()
 
 
-def test_lam_may_differ_between_rows():
-    x, y = data(60)
-    lam = torch.tensor([0.0, 0.5, 4.0, torch.inf]).repeat(15).double()
-    search = GradientSearch(probes=0)
-    mixed = run(search, x, y, "free in a box", lam)
-    for value in (0.0, 0.5, 4.0, np.inf):
-        rows = lam == value
-        alone = run(search, x[rows], y[rows], "free in a box", value)
-        torch.testing.assert_close(mixed.x[rows], alone.x, rtol=0, atol=1e-9)
-    assert (mixed.objective(lam) >= own_loss(x, y)).all()
-
-
 def test_rows_outside_the_domain_are_kept_or_brought_in():
     x, y = data(50)
     domain = BoxDomain(np.full(D, -0.5), np.full(D, 0.5))

@@ -9,7 +9,6 @@ import pytest
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.inference.certificate import ConfidenceInterval
 from likewise.auditing.inference.intervals import (
-    frontier_gains,
     gap_interval,
     mean_lower_limit,
     mean_upper_limit,
@@ -41,7 +40,7 @@ def frontier():
 
 def summaries(frontier, eps):
     curve = dual_curve(frontier)
-    return curve, {p: Moments.of(frontier_gains(frontier, p)) for p in prices_around(curve, eps)}
+    return curve, {p: Moments.of(frontier.gains(p)) for p in prices_around(curve, eps)}
 
 
 def test_prices_hold_the_one_of_the_audit_and_its_neighbours(frontier):
@@ -59,8 +58,8 @@ def test_prices_hold_the_one_of_the_audit_and_its_neighbours(frontier):
 def test_gains_are_those_of_the_dual(frontier):
     curve = dual_curve(frontier)
     lam = float(curve.lambda_(0.02))
-    assert lam * 0.02 + frontier_gains(frontier, lam).mean() == pytest.approx(curve.gap(0.02))
-    assert frontier_gains(frontier, FREE).mean() == pytest.approx(curve.gap(0.0))
+    assert lam * 0.02 + frontier.gains(lam).mean() == pytest.approx(curve.gap(0.02))
+    assert frontier.gains(FREE).mean() == pytest.approx(curve.gap(0.0))
 
 
 def test_the_gap_has_the_smallest_lower_end_of_all_prices(frontier):
@@ -82,7 +81,7 @@ def test_parts_in_any_order_give_the_same_interval(frontier):
     lam = float(curve.lambda_(0.02))
     merged = {}
     for price in whole:
-        gains = frontier_gains(frontier, price)
+        gains = frontier.gains(price)
         merged[price] = Moments.of(gains[40:]).merge(Moments.of(gains[:7])).merge(Moments.of(gains[7:40]))
     choices = {"lambda_": lam, "eps": 0.02, "ceiling": 1.0}
     assert gap_interval(merged, **choices) == gap_interval(whole, **choices)

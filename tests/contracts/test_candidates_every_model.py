@@ -129,7 +129,7 @@ def test_every_model_is_audited(kind):
     assert found.frontier.n_rows == PEOPLE
     assert 0 < curve.gap(0.0) < curve.gap(0.1) < curve.gap(np.inf)
     assert (np.diff(curve.slopes) < 0).all()
-    worst = solve_dual(found.frontier, 0.1, curve=curve)
+    worst = solve_dual(found.frontier, 0.1)
     twins = found.twins(worst.corner)
     raw = kind == "logistic pipeline"
     people = twins if raw else data.domain.decode(twins)

@@ -73,16 +73,6 @@ def test_whole_curve_equals_the_linear_programme(seed):
     assert (np.diff(curve.slopes) < 0).all()
 
 
-@pytest.mark.parametrize("seed", range(200, 206))
-def test_weighted_rows_equal_the_weighted_programme(seed):
-    d2, loss = problem(seed)
-    weight = np.random.default_rng(seed).exponential(size=len(d2))
-    frontier = frontier_of(d2, loss)
-    for eps in (0.0, 0.1, 1.0):
-        mine = solve_dual(frontier, eps, sample_weight=weight).value
-        assert mine == pytest.approx(transport_lp(d2, loss, eps, weight), abs=1e-8)
-
-
 @pytest.mark.parametrize("seed", range(300, 308))
 def test_candidate_search_of_a_model_equals_the_linear_programme(seed):
     """From model, metric and rows to V(ε): the support is every row with every value of the sensitive column."""

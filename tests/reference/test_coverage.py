@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.inference.intervals import (
-    frontier_gains,
     gap_interval,
     mean_at_most_p_value,
     prices_around,
@@ -102,7 +101,7 @@ def test_the_gap_given_its_candidates(d, rare):
         X, y = world.people(rng, n)
         frontier = world.search(X, y)
         curve = dual_curve(frontier)
-        gains = {p: Moments.of(frontier_gains(frontier, p)) for p in prices_around(curve, EPS)}
+        gains = {p: Moments.of(frontier.gains(p)) for p in prices_around(curve, EPS)}
         found = gap_interval(gains, lambda_=float(curve.lambda_(EPS)), eps=EPS, ceiling=UPPER)
         truth = dual_curve(world.search(*fresh, X)).gap(EPS)
         covered += found.low <= truth <= found.high

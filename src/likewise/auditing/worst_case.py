@@ -12,17 +12,25 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from likewise.auditing.bounds.enumeration import EnumerationSearch, free_alone
-from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps, DualCurve, Frontier, steps_of
+from likewise.auditing.dual.finite_dual import (
+    ALL_BITS,
+    BinnedSteps,
+    DualCurve,
+    Frontier,
+    dual_curve,
+    solve_dual,
+    steps_of,
+)
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.first_answer import Clock, first_answer
 from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate, Estimate
-from likewise.auditing.inference.intervals import frontier_gains, gap_interval, gap_test, prices_around
+from likewise.auditing.inference.intervals import gap_interval, gap_test, prices_around
 from likewise.auditing.inference.verdict import brackets_of
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.request import AuditRequest, settings_of
@@ -41,7 +49,6 @@ from likewise.auditing.search.contract import (
     search_words,
     searches_words,
 )
-from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.exact_sum import Moments
 from likewise.core.frames import is_frame
@@ -56,19 +63,14 @@ def audit_people(asked: AuditRequest, X: Any, y: Any, progress: bool | OnProgres
     prepared = prepare_people(asked, X, y)
     clock.lap("prepare")
     searched = search_people(prepared, prepared.problem, progress=progress, breakable=True)
-    found, frontier = searched.sums(), searched.support.frontier
-    for name, seconds in found.cpu.items():
+    for name, seconds in searched.cpu.items():
         clock.book(name, seconds)
-    curve = found.steps.curve(n=found.losses.n, base=found.losses.mean, free=found.free.mean)
-    cut = Cut()
-    if eps > 0:
-        lam = float(curve.lambda_(eps))
-        cut = Cut(lam, steps_of(frontier).until(lam, found.steps.room(eps, found.losses.n)[0])[0])
-    settled = settle(frontier, cut, prices_around(curve, eps))
-    clock.book("settle", settled.cpu)
-    cuts = [Cut(), cut] if eps > 0 else [cut]
-    maps = [searched.support.unfair_map(corners(frontier, one.taken(frontier))) for one in cuts]
-    return conclude(prepared, found, settled, curve, (maps[0], maps[-1]), asked, clock)
+    support, found = searched.support, searched.sums()
+    curve = dual_curve(support.frontier)
+    gains = {price: Moments.of(support.frontier.gains(price)) for price in prices_around(curve, eps)}
+    clock.lap("settle")
+    maps = [support.unfair_map(solve_dual(support.frontier, at).corner) for at in dict.fromkeys((0.0, eps))]
+    return conclude(prepared, found, gains, curve, (maps[0], maps[-1]), asked, clock)
 
 
 # ---- prepare ---------------------------------------------------------------------------------------------
@@ -198,21 +200,6 @@ _MOST_REASONS = 5
 _SECONDS_AFTER = 1e-5
 
 
-@dataclass(frozen=True, eq=False)
-class Worst:
-    """The most harmed people, the worst first; of equals the one who comes first in the table."""
-
-    harm: FloatArray
-    person: IntArray
-    corner: IntArray
-
-    @classmethod
-    def of(cls, harm: FloatArray, person: IntArray, corner: Any, *, top: int) -> Worst:
-        """Keep the `top` worst."""
-        order = np.lexsort((person, -harm))[:top]
-        return cls(harm[order], person[order], np.asarray(corner)[order])
-
-
 @dataclass(frozen=True)
 class Ending:
     """How the searches of one part, or of several, ended."""
@@ -251,26 +238,14 @@ def bound_kind(bound: Bound) -> tuple[str, float, str]:
 
 @dataclass(frozen=True, eq=False)
 class FoundSums:
-    """What the searches found in one part, or in several."""
+    """What the searches found, added up: the losses, what moves at no cost add, and whose decision changes."""
 
     losses: Moments
     free: Moments
     changed: int
     sensitive: SensitiveSums | None
-    steps: BinnedSteps
     changes: BinnedSteps
-    worst: Worst
-    ending: Ending = field(default_factory=Ending)
-    cpu: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class SettledSums:
-    """What λ* means for one part, or for several."""
-
-    gains: dict[float, Moments]
-    worst: Worst
-    cpu: float
+    ending: Ending
 
 
 # ---- how far the searches are: on standard error with the time left, or for a function that looks on -------------
@@ -321,24 +296,16 @@ class Searched:
     twins: Enumeration | None
     again: tuple[Search, ...] = ()
 
-    def sums(self, *, top: int = 0, bits: int = ALL_BITS) -> FoundSums:
-        """Add up what was found for each person; keep the `top` most harmed."""
+    def sums(self, *, bits: int = ALL_BITS) -> FoundSums:
+        """Add up what was found for each person."""
         frontier = self.support.frontier
-        steps = steps_of(frontier)
-        free = np.isinf(steps.slope)
-        gain: FloatArray = np.bincount(steps.row[free], steps.gain[free], frontier.n_rows).astype(np.float64)
-        moved = np.bincount(steps.row[free], minlength=frontier.n_rows)
-        person = self.support.problem.first + np.arange(frontier.n_rows)
         return FoundSums(
             losses=Moments.of(frontier.base_loss),
-            free=Moments.of(gain),
+            free=Moments.of(frontier.gains(math.inf)),
             changed=int(self.support.changed.sum()),
             sensitive=None if self.twins is None else SensitiveSums.of(self.twins),
-            steps=BinnedSteps.of(steps, bits=bits),
             changes=BinnedSteps.of(steps_of(self.support.change_frontier()), bits=bits),
-            worst=Worst.of(gain, person, moved, top=top),
             ending=self.ending,
-            cpu=self.cpu,
         )
 
 
@@ -390,43 +357,6 @@ def search_people(
             ending = ending.then(found)
             cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
     return Searched(support, ending, cpu | {"sensitive twins": spent}, twins, tuple(again))
-
-
-# ---- settle ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Which steps of the frontiers a worst case takes: by default those that cost nothing.
-
-    Steps that gain more than λ per squared distance are taken, and those that gain just λ by the people before a number.
-    """
-
-    lambda_: float = math.inf
-    before: int = 0
-
-    def taken(self, frontier: Frontier, *, first: int = 0) -> IntArray:
-        """How many steps of their frontier people take, of whom the first has the number `first`."""
-        return steps_of(frontier).taken(self.lambda_, frontier.n_rows, self.before - first)
-
-
-def corners(frontier: Frontier, taken: IntArray) -> IntArray:
-    """Return the corner of each row after so many steps; its last one if rounding took a step away."""
-    return np.asarray(np.minimum(frontier.indptr[:-1] + taken, frontier.indptr[1:] - 1))
-
-
-def settle(
-    frontier: Frontier, cut: Cut, prices: Sequence[float], *, first: int = 0, top: int = 0
-) -> SettledSums:
-    """Say what λ* means for some people: their gains at a few prices, and the most harmed."""
-    start = time.process_time()
-    taken = cut.taken(frontier, first=first)
-    harm = frontier.loss[frontier.indptr[:-1] + taken] - frontier.base_loss
-    return SettledSums(
-        gains={price: Moments.of(frontier_gains(frontier, price)) for price in prices},
-        worst=Worst.of(harm, first + np.arange(frontier.n_rows), taken, top=top),
-        cpu=time.process_time() - start,
-    )
 
 
 # ---- counterparts that differ in the sensitive columns alone, as rows of a worst case -------------------------
@@ -493,7 +423,7 @@ def _above(bound: Bound | None, estimate: Estimate) -> Bound | None:
 def conclude(
     prepared: Prepared,
     found: FoundSums,
-    settled: SettledSums,
+    gains: Mapping[float, Moments],
     curve: DualCurve,
     maps: tuple[UnfairMap, UnfairMap],
     asked: AuditRequest,
@@ -545,7 +475,7 @@ def conclude(
         ),
         population_bound=ending.bound(eps=eps, about="population"),
         interval=gap_interval(
-            settled.gains,
+            gains,
             lambda_=lam if eps > 0 else float("inf"),
             eps=eps,
             ceiling=ceiling,

@@ -20,6 +20,7 @@ import numpy as np
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, ModelError, bad_parameter
+from likewise.core.exact_sum import Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +151,11 @@ class Frontier:
         here = np.where(self.squared_distance == 0, self.loss, -np.inf)
         return np.asarray(np.maximum.reduceat(here, self.indptr[:-1]))
 
+    def gains(self, lam: float) -> FloatArray:
+        """Return ℓ^c_λ − ℓ of each row, shape (n,); λ = inf leaves the moves that cost nothing."""
+        top = self.worst_at_no_distance() if lam == np.inf else self.conjugate(lam)
+        return np.asarray(top - self.base_loss)
+
     def best(self, lam: float) -> IntArray:
         """Return the corner where each row attains its `conjugate`, shape (n,); of equals the nearest.
 
@@ -167,6 +173,10 @@ class Frontier:
         hits = np.flatnonzero(self.loss - lam * self.squared_distance == np.repeat(top, np.diff(self.indptr)))
         # Corners rise strictly, so the first corner that attains the top is the nearest of the equals.
         return np.asarray(hits[np.searchsorted(hits, self.indptr[:-1])], dtype=np.int64)
+
+    def corners(self, taken: IntArray) -> IntArray:
+        """Return the corner of each row after so many steps; its last one if rounding took a step away."""
+        return np.asarray(np.minimum(self.indptr[:-1] + taken, self.indptr[1:] - 1))
 
     def take(self, rows: Any) -> Frontier:
         """Return the frontier of some rows (numbers, a mask or a slice), in the order asked for.
@@ -329,7 +339,7 @@ class Steps:
         return int(self.row.max(initial=-1)) + 1, float(cost[-1]) if len(cost) else 0.0
 
 
-def steps_of(frontier: Frontier, weight: FloatArray | None = None) -> Steps:
+def steps_of(frontier: Frontier) -> Steps:
     """Return the steps of all rows."""
     row = frontier.row
     step = np.flatnonzero(row[1:] == row[:-1]) if len(row) else np.zeros(0, dtype=np.int64)
@@ -338,8 +348,6 @@ def steps_of(frontier: Frontier, weight: FloatArray | None = None) -> Steps:
     free = transport <= 0
     with np.errstate(divide="ignore", over="ignore"):
         slope = np.where(free, np.inf, gain / np.where(free, 1.0, transport))
-    if weight is not None:
-        transport, gain = weight[row[step]] * transport, weight[row[step]] * gain
     return Steps(row[step], transport, gain, slope)
 
 
@@ -509,10 +517,10 @@ class BinnedSteps:
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """The worst case at one budget ε: its value, λ*, and where every row goes.
+    """The worst case at one budget ε: its value, λ*, and the corner of its frontier where every row goes.
 
-    Steps that are worth just λ* are taken in the order of the rows; of one row, `split_row`, only a fraction of its mass
-    may take its next step.
+    Steps that are worth just λ* are taken in the order of the rows. Of the first row whose step does not fit any more a
+    fraction takes it: `value` and `transport` include that fraction, `corner` does not.
     """
 
     eps: float
@@ -521,8 +529,6 @@ class DualSolution:
     lambda_: float
     transport: float
     corner: IntArray
-    split_row: int | None
-    split_fraction: float
 
     @property
     def gap(self) -> float:
@@ -530,19 +536,8 @@ class DualSolution:
         return self.value - self.base_loss
 
 
-def dual_curve(frontier: Frontier, *, sample_weight: Any = None) -> DualCurve:
+def dual_curve(frontier: Frontier) -> DualCurve:
     """Return the exact curve ε ↦ V(ε) over the frontier's support.
-
-    Parameters
-    ----------
-    frontier : Frontier
-        Of n rows.
-    sample_weight : array of shape (n,), optional
-        Mass of each row; scaled to sum to 1. Default: equal.
-
-    Returns
-    -------
-    DualCurve
 
     Examples
     --------
@@ -552,15 +547,11 @@ def dual_curve(frontier: Frontier, *, sample_weight: Any = None) -> DualCurve:
     >>> dual_curve(frontier).gap([0.0, 2.0, np.inf])
     array([1. , 1.5, 2. ])
     """
-    weight = _check_weight(sample_weight, frontier.n_rows)
-    steps = steps_of(frontier, weight)
-    free = float(steps.gain[np.isinf(steps.slope)].sum())
-    return BinnedSteps.of(steps).curve(n=1, base=float(weight @ frontier.base_loss), free=free)
+    base, free = (Moments.of(part).mean for part in (frontier.base_loss, frontier.gains(np.inf)))
+    return BinnedSteps.of(steps_of(frontier)).curve(n=frontier.n_rows, base=base, free=free)
 
 
-def solve_dual(
-    frontier: Frontier, eps: float, *, sample_weight: Any = None, curve: DualCurve | None = None
-) -> DualSolution:
+def solve_dual(frontier: Frontier, eps: float) -> DualSolution:
     """Solve the auditor's problem exactly at one budget (paper, equations 3–6).
 
     Parameters
@@ -569,10 +560,6 @@ def solve_dual(
         Of n rows.
     eps : float
         Budget ε ≥ 0 of mean squared fair distance; 0 allows only moves that cost nothing, inf any move.
-    sample_weight : array of shape (n,), optional
-        Mass of each row; scaled to sum to 1. Default: equal.
-    curve : DualCurve, optional
-        The `dual_curve` of the same frontier and weights, where it is known already.
 
     Returns
     -------
@@ -586,37 +573,14 @@ def solve_dual(
     >>> solve_dual(frontier, 0.0).gap, solve_dual(frontier, float("inf")).transport
     (1.0, 4.0)
     """
-    budget = float(check_eps(eps, "solve_dual"))
-    curve = dual_curve(frontier, sample_weight=sample_weight) if curve is None else curve
-    steps = steps_of(frontier, _check_weight(sample_weight, frontier.n_rows))
-    lam = float(curve.lambda_(budget))
-    before, _ = steps.until(lam, BinnedSteps.of(steps).room(budget, 1.0)[0])
-    corner = frontier.indptr[:-1] + steps.taken(lam, frontier.n_rows, before)
-    spent = float(np.sum(steps.transport[steps.goes(lam, before)]))
-    width = float(np.sum(steps.transport[(steps.slope == lam) & (steps.row == before)]))
-    # A crumb of budget is rounding, not a split.
-    room = max(budget - spent, 0.0)
-    fraction = min(room / width, 1.0) if width > 0 and room > _CRUMB * budget else 0.0
+    budget, curve = float(check_eps(eps, "solve_dual")), dual_curve(frontier)
+    steps, lam = steps_of(frontier), float(curve.lambda_(budget))
+    before, _ = steps.until(lam, BinnedSteps.of(steps).room(budget, frontier.n_rows)[0])
     return DualSolution(
         eps=budget,
         value=float(curve.value(budget)),
         base_loss=curve.base_loss,
         lambda_=lam,
-        transport=spent + fraction * width,
-        corner=corner.astype(np.int64),
-        split_row=before if fraction > 0 else None,
-        split_fraction=fraction,
+        transport=min(budget, float(curve.eps[-1])),
+        corner=frontier.corners(steps.taken(lam, frontier.n_rows, before)),
     )
-
-
-def _check_weight(sample_weight: Any, n: int) -> FloatArray:
-    if sample_weight is None:
-        return np.full(n, 1.0 / n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise InputError(
-            f"sample_weight: shape {weight.shape} does not fit {n} rows. Pass one weight per row."
-        )
-    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
-        raise InputError("sample_weight: weights must be finite, not negative and not all zero.")
-    return np.asarray(weight / weight.sum())

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betainc
 
-from likewise.auditing.dual.finite_dual import DualCurve, Frontier, steps_of
+from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import (
     Bound,
     ConfidenceInterval,
@@ -272,14 +272,6 @@ def prices_around(curve: DualCurve, eps: float) -> tuple[float, ...]:
         return (math.inf,)
     budgets = [0.0, *(eps * share for share in _BUDGETS), math.inf]
     return tuple(float(price) for price in np.unique(curve.lambda_(np.array(budgets))))
-
-
-def frontier_gains(frontier: Frontier, lambda_: float) -> FloatArray:
-    """Return g_λ = ℓ^c_λ − ℓ of each row, shape (n,); λ = inf leaves the moves that cost nothing."""
-    if lambda_ == math.inf:
-        corner = frontier.indptr[:-1] + steps_of(frontier).taken(math.inf, frontier.n_rows)
-        return np.asarray(frontier.loss[corner] - frontier.base_loss)
-    return np.asarray(frontier.conjugate(lambda_) - frontier.base_loss)
 
 
 def gap_interval(

@@ -16,7 +16,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,23 +49,20 @@ from likewise.auditing.results.sensitive import enumerate_sensitive
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.auditing.search.contract import Budget, Search, choose_searches
 from likewise.auditing.worst_case import (
-    Cut,
     Ending,
     FoundSums,
     OnProgress,
     Prepared,
-    SettledSums,
-    Worst,
+    Searched,
     bound_kind,
     conclude,
-    corners,
     prepare,
     problem_of,
     search_people,
-    settle,
 )
-from likewise.core.checks import IntArray
+from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
+from likewise.core.exact_sum import Moments
 from likewise.core.files import atomic_path
 from likewise.core.messages import Message
 from likewise.core.progress import progress_bar, write_error
@@ -126,16 +123,16 @@ def people_of(problem: AuditProblem, rows: Rows, first: int = 0) -> AuditProblem
     return found.with_known(y=found.decisions)
 
 
-def search_part(job: Job, part: Part) -> FoundSums:
+def search_part(job: Job, part: Part) -> PartSums:
     """Search the twins of a part's people, keep the frontier, and add up what it says."""
-    total: FoundSums | None = None
+    total: PartSums | None = None
     frontiers: list[Frontier] = []
     waiting = part.rows
     for problem in job.problems(part):
         searched = search_people(job.within(part, problem.n / waiting), problem)
         waiting -= problem.n
         frontiers.append(searched.support.frontier)
-        found = searched.sums(top=job.top, bits=job.bits)
+        found = PartSums.of(searched, job)
         total = found if total is None else added_found(total, found, top=job.top)
     assert total is not None  # a part has people
     frontier = Frontier.stack(frontiers)
@@ -173,10 +170,16 @@ def settle_part(
     job: Job, part: Part, *, cut: Cut, prices: Sequence[float], folder: str | None = None
 ) -> SettledSums:
     """Say what λ* means for a part's people, and write their unfair map if a folder is given."""
-    frontier = _kept(job, part)
+    start, frontier = time.process_time(), _kept(job, part)
+    taken = steps_of(frontier).taken(cut.lambda_, frontier.n_rows, cut.before - part.first)
     if folder is not None:
-        _write_map(job, part, cut.taken(frontier, first=part.first), Path(folder))
-    return settle(frontier, cut, prices, first=part.first, top=job.top)
+        _write_map(job, part, taken, Path(folder))
+    harm = frontier.loss[frontier.corners(taken)] - frontier.base_loss
+    return SettledSums(
+        gains={price: Moments.of(frontier.gains(price)) for price in prices},
+        worst=Worst.of(harm, part.first + np.arange(part.rows), taken, top=job.top),
+        cpu=time.process_time() - start,
+    )
 
 
 def _kept(job: Job, part: Part) -> Frontier:
@@ -198,7 +201,7 @@ def _write_map(job: Job, part: Part, taken: IntArray, folder: Path) -> None:
             for problem in job.problems(part):
                 support = search_people(_afterwards(job), problem).support
                 start = problem.first - part.first
-                corner = corners(support.frontier, taken[start : start + problem.n])
+                corner = support.frontier.corners(taken[start : start + problem.n])
                 shown = support.unfair_map(corner, person=problem.first + np.arange(problem.n))
                 table = pa.Table.from_pandas(shown.frame, preserve_index=False)
                 writer = writer or pq.ParquetWriter(temporary, table.schema)
@@ -211,36 +214,93 @@ def _write_map(job: Job, part: Part, taken: IntArray, folder: Path) -> None:
 # What several parts found together: small, and the same whatever the order or place in which parts were worked on.
 
 
-def added_found(one: FoundSums, two: FoundSums, *, top: int) -> FoundSums:
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """The most harmed people, the worst first; of equals the one who comes first in the table."""
+
+    harm: FloatArray
+    person: IntArray
+    corner: IntArray
+
+    @classmethod
+    def of(cls, harm: FloatArray, person: IntArray, corner: Any, *, top: int) -> Worst:
+        """Keep the `top` worst."""
+        order = np.lexsort((person, -harm))[:top]
+        return cls(harm[order], person[order], np.asarray(corner)[order])
+
+    def merge(self, other: Worst, top: int) -> Worst:
+        """Return the worst of both."""
+        both = (
+            np.concatenate([mine, theirs]) for mine, theirs in zip(astuple(self), astuple(other), strict=True)
+        )
+        return Worst.of(*both, top=top)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Which steps of the frontiers the worst case takes: those that gain more than λ per squared distance.
+
+    Those that gain just λ are taken by the people before a number.
+    """
+
+    lambda_: float
+    before: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PartSums:
+    """What the searches found in one part, or in several, with the steps of the frontiers."""
+
+    found: FoundSums
+    steps: BinnedSteps
+    worst: Worst
+    cpu: dict[str, float]
+
+    @classmethod
+    def of(cls, searched: Searched, job: Job) -> PartSums:
+        """Add up what was found for each person; keep the most harmed."""
+        frontier = searched.support.frontier
+        gain = frontier.gains(math.inf)
+        person = searched.support.problem.first + np.arange(frontier.n_rows)
+        return cls(
+            searched.sums(bits=job.bits),
+            BinnedSteps.of(steps_of(frontier), bits=job.bits),
+            Worst.of(gain, person, gain > 0, top=job.top),
+            searched.cpu,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SettledSums:
+    """What λ* means for one part, or for several: the gains at a few prices, and the most harmed."""
+
+    gains: dict[float, Moments]
+    worst: Worst
+    cpu: float
+
+
+def added_found(one: PartSums, two: PartSums, *, top: int) -> PartSums:
     """Return what was found for the people of two parts."""
-    sensitive = None if one.sensitive is None or two.sensitive is None else one.sensitive.merge(two.sensitive)
-    return FoundSums(
-        one.losses.merge(two.losses),
-        one.free.merge(two.free),
-        one.changed + two.changed,
-        sensitive,
-        one.steps.merge(two.steps),
-        one.changes.merge(two.changes),
-        _added_worst(one.worst, two.worst, top),
-        _added_endings(one.ending, two.ending),
-        {name: one.cpu.get(name, 0.0) + two.cpu.get(name, 0.0) for name in {**one.cpu, **two.cpu}},
+    a, b = one.found, two.found
+    found = FoundSums(
+        a.losses.merge(b.losses),
+        a.free.merge(b.free),
+        a.changed + b.changed,
+        None if a.sensitive is None or b.sensitive is None else a.sensitive.merge(b.sensitive),
+        a.changes.merge(b.changes),
+        _added_endings(a.ending, b.ending),
     )
+    cpu = {name: one.cpu.get(name, 0.0) + two.cpu.get(name, 0.0) for name in {**one.cpu, **two.cpu}}
+    return PartSums(found, one.steps.merge(two.steps), one.worst.merge(two.worst, top), cpu)
 
 
 def added_settled(one: SettledSums, two: SettledSums, *, top: int) -> SettledSums:
     """Return what λ* means for the people of two parts."""
     return SettledSums(
         {price: found.merge(two.gains[price]) for price, found in one.gains.items()},
-        _added_worst(one.worst, two.worst, top),
+        one.worst.merge(two.worst, top),
         one.cpu + two.cpu,
     )
-
-
-def _added_worst(one: Worst, two: Worst, top: int) -> Worst:
-    columns = (
-        np.concatenate([getattr(one, name), getattr(two, name)]) for name in ("harm", "person", "corner")
-    )
-    return Worst.of(*columns, top=top)
 
 
 def _added_endings(one: Ending, two: Ending) -> Ending:
@@ -452,9 +512,10 @@ class AuditRunner:
     def result(self, asked: AuditRequest, folder: MapFolder | None, clock: Clock) -> AuditResult:
         """Search, find λ*, settle, and put the numbers together."""
         eps = asked.tolerated
-        found: FoundSums = self._added(search_part, partial(added_found, top=self.job.top), "auditing people")
-        for name, seconds in found.cpu.items():
+        part: PartSums = self._added(search_part, partial(added_found, top=self.job.top), "auditing people")
+        for name, seconds in part.cpu.items():
             clock.book(name, seconds)
+        found = part.found
         base = found.losses.mean
         proved = [
             replace(bound, value=base + bound.gap)
@@ -463,7 +524,7 @@ class AuditRunner:
             for bound in self.bounds
         ]
         found = replace(found, ending=found.ending.with_bounds(proved))
-        steps = self._narrowed(found.steps, eps)
+        steps = self._narrowed(part.steps, eps)
         curve = steps.curve(n=self.n, base=base, free=found.free.mean)
         target = None if folder is None else str(folder.open())
         settling = partial(
@@ -478,8 +539,8 @@ class AuditRunner:
         if folder is not None:
             folder.finish(self.parts)
         clock.book("settle", settled.cpu)
-        maps = self._maps([found.worst] if eps == 0 else [found.worst, settled.worst])
-        return conclude(self.prepared, found, settled, curve, (maps[0], maps[-1]), asked, clock)
+        maps = self._maps([part.worst] if eps == 0 else [part.worst, settled.worst])
+        return conclude(self.prepared, found, settled.gains, curve, (maps[0], maps[-1]), asked, clock)
 
     def _narrowed(self, steps: BinnedSteps, eps: float) -> BinnedSteps:
         """Ask for the bin in which the budget ends until it holds steps of one slope: λ*."""
@@ -517,7 +578,7 @@ class AuditRunner:
             person = worst.person[order]
             rows = self.job.table.joined(picked, np.searchsorted(numbers, person))
             support = search_people(_afterwards(self.job), people_of(self.job.prepared.problem, rows)).support
-            corner = corners(support.frontier, worst.corner[order])
+            corner = support.frontier.corners(worst.corner[order])
             maps.append(support.unfair_map(corner, person=person, total=self.n))
         return maps
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from likewise.auditing.search.gradient.ascent import (
@@ -26,7 +27,7 @@ from likewise.auditing.search.gradient.spaces import (
     Space,
     free_moves,
 )
-from likewise.core.checks import check_matrix
+from likewise.core.checks import check_matrix, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.data.domain import Domain
 from likewise.fair_metrics.metric import FairMetric
@@ -135,12 +136,12 @@ class SearchTask:
     probes: Probes | None
     restarts: list[tuple[torch.Tensor, float]]
 
-    def full_space(self, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor) -> Space:
-        """Return the coordinates of phase 2, for λ all positive or all 0: then every direction is free."""
-        paid = bool((lam > 0).all())
-        penalty = self.penalty if paid else Quadratic.nothing(x)
+    def full_space(self, x: torch.Tensor, y: torch.Tensor, lam: float) -> Space:
+        """Return the coordinates of phase 2; at λ = 0 every direction is free."""
+        penalty = self.penalty if lam > 0 else Quadratic.nothing(x)
+        prices = x.new_full((len(x),), lam)
         radius = self.choices.subspace_step_size
-        return RowSpace(self.oracle, x, y, lam, penalty=penalty, domain=self.domain, radius=radius)
+        return RowSpace(self.oracle, x, y, prices, penalty=penalty, domain=self.domain, radius=radius)
 
 
 def prepare(
@@ -151,7 +152,7 @@ def prepare(
     *,
     metric: FairMetric,
     domain: Domain,
-    lam: float | None,
+    lam: float,
     generator: torch.Generator | None,
 ) -> SearchTask:
     """Read the metric, draw the random directions and find the probes."""
@@ -180,7 +181,7 @@ def prepare(
         # One at a time: more of them must begin with the same ones.
         restarts=[_restart(noise(x.shape[1] + 1)) for _ in range(choices.restarts)],
     )
-    if lam is None or not 0 < lam < float("inf") or y.is_floating_point():
+    if not 0 < lam < float("inf") or y.is_floating_point():
         return task
     if not (fixed and choices.probes and choices.full_steps):
         return task
@@ -198,7 +199,7 @@ def _probes(task: SearchTask, noise: torch.Tensor, labels: torch.Tensor, lam: fl
 
     def make_space(targets: torch.Tensor) -> Space:
         rows = origin.expand(len(targets), -1).contiguous()
-        return task.full_space(rows, targets, torch.full_like(rows[:, 0], lam))
+        return task.full_space(rows, targets, lam)
 
     def cost(deltas: torch.Tensor) -> torch.Tensor:
         return lam * task.penalty.squared(deltas)
@@ -223,10 +224,10 @@ class _Found:
 
 
 def search_block(
-    task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, start: torch.Tensor | None
+    task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: float, start: torch.Tensor | None
 ) -> SearchResult:
-    """Search the worst case of a block whose λ are all zero, all infinite, or all in between."""
-    only_free = bool(torch.isinf(lam).all())
+    """Search the worst case of a block."""
+    only_free = lam == float("inf")
     status = torch.full_like(y, RowStatus.MAX_STEPS.value, dtype=torch.int8)
     found = _Found(x, status, torch.zeros_like(status, dtype=torch.int32))
     if task.choices.subspace_steps and task.free.shape[1]:
@@ -235,12 +236,10 @@ def search_block(
         found = _Found(x, torch.full_like(status, RowStatus.CONVERGED.value), found.steps)
     if task.choices.full_steps and not only_free:
         found = _full_phase(task, x, y, lam, found, start)
-    return _finish(task, x, y, torch.zeros_like(lam) if only_free else lam, found)
+    return _finish(task, x, y, 0.0 if only_free else lam, found)
 
 
-def _finish(
-    task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, found: _Found
-) -> SearchResult:
+def _finish(task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: float, found: _Found) -> SearchResult:
     """Evaluate what was found as anyone else would, and keep the row itself where that is no better."""
     own = task.oracle.loss(x, y) if found.own is None else found.own
     if found.x is x:
@@ -321,7 +320,7 @@ def _full_phase(
     task: SearchTask,
     x: torch.Tensor,
     y: torch.Tensor,
-    lam: torch.Tensor,
+    lam: float,
     begin: _Found,
     start: torch.Tensor | None,
 ) -> _Found:
@@ -449,7 +448,8 @@ def search_each_row(
 ) -> SearchResult:
     """Search the worst case of every row; the parameters are those of `GradientSearch.run`."""
     x, y, start = _checked_rows(x, y, start)
-    weights, scalar = _checked_lam(lam, x)
+    free_only = np.ndim(lam) == 0 and float(lam) == float("inf")
+    price = float("inf") if free_only else check_number(lam, owner="GradientSearch.run", name="lam", low=0)
     task = prepare(
         search,
         oracle,
@@ -457,28 +457,25 @@ def search_each_row(
         y,
         metric=_identity_metric(metric, x),
         domain=domain,
-        lam=scalar,
+        lam=price,
         generator=generator,
     )
-    kinds = (weights == 0, torch.isinf(weights), (weights > 0) & ~torch.isinf(weights))
-    places, parts = [], []
+    size = search.batch_size
     with torch.no_grad():
-        for kind in kinds:
-            index = kind.nonzero()[:, 0]
-            for rows in torch.split(index, search.batch_size) if len(index) else ():
-                # A block of everybody needs no copy.
-                some: Any = slice(None) if len(rows) == len(x) else rows
-                begin = None if start is None else start[some]
-                places.append(rows)
-                parts.append(search_block(task, x[some], y[some], weights[some], begin))
-    return parts[0] if len(parts) == 1 else _in_order(places, parts)
-
-
-def _in_order(places: list[torch.Tensor], parts: list[SearchResult]) -> SearchResult:
-    """Join the results of blocks in the order of the rows."""
-    order = torch.cat(places).argsort()
+        parts = [
+            search_block(
+                task,
+                x[at : at + size],
+                y[at : at + size],
+                price,
+                None if start is None else start[at : at + size],
+            )
+            for at in range(0, len(x), size)
+        ]
+    if len(parts) == 1:
+        return parts[0]
     return SearchResult(
-        *(torch.cat([getattr(part, f.name) for part in parts])[order] for f in fields(SearchResult))
+        *(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(SearchResult))
     )
 
 
@@ -505,22 +502,6 @@ def _checked_rows(
             )
         start = start.to(x)
     return x, y, start
-
-
-def _checked_lam(lam: Any, x: torch.Tensor) -> tuple[torch.Tensor, float | None]:
-    """Return λ for every row, and λ itself where it is one number for all."""
-    weights = torch.as_tensor(lam, dtype=x.dtype, device=x.device).detach()
-    if weights.ndim > 1 or (weights.ndim == 1 and len(weights) != len(x)):
-        raise bad_parameter(
-            "GradientSearch.run",
-            "lam",
-            allowed=f"a number or {len(x)} numbers",
-            got=str(tuple(weights.shape)),
-        )
-    if not bool((weights >= 0).all()):
-        raise bad_parameter("GradientSearch.run", "lam", allowed=">= 0 (inf for free moves only)", got=lam)
-    scalar = float(weights) if weights.ndim == 0 else None
-    return weights.expand(len(x)).contiguous(), scalar
 
 
 def _identity_metric(metric: FairMetric, x: torch.Tensor) -> FairMetric:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from likewise.auditing.dual.finite_dual import Frontier, solve_dual
+from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.people import tabular
 from likewise.auditing.problem import priced_distance
 from likewise.auditing.search.contract import Budget, Found, Search, Status
@@ -159,7 +159,7 @@ class GradientSearch(Search):
             Of encoded rows.
         domain : Domain
             Which rows can exist.
-        lam : float or Tensor of shape (n,)
+        lam : float
             λ ≥ 0. With 0 nothing is paid for a move; with inf only moves that cost nothing are made.
         start : Tensor of shape (n, d), optional
             Rows to start from as well, for instance the worst cases at a neighbouring λ.
@@ -432,7 +432,7 @@ def generate_columns(
         non_finite |= failed
         asked.append((lam, wide))
         solution = solve_dual(support.frontier, eps)
-        possible = _conjugate(support.frontier, lam) - _conjugate(before, lam)
+        possible = float(support.frontier.gains(lam).mean() - before.gains(lam).mean())
         little = judged and possible <= _SETTLED * max(abs(solution.value), 1e-12)
         # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
         settled, wide = little and wide, wide or little
@@ -461,13 +461,6 @@ def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -
     if eps == 0:
         return [np.inf]
     return [np.inf] * free + ([] if lam > 0 else [max(base_loss, 1e-3) / eps])
-
-
-def _conjugate(frontier: Frontier, lam: float) -> float:
-    """Mean of ℓ^c_λ on a support; for λ = ∞ of the worst loss at no cost."""
-    if np.isinf(lam):
-        return solve_dual(frontier, 0.0).value
-    return float(frontier.conjugate(lam).mean())
 
 
 @dataclass
