@@ -34,6 +34,16 @@ def check_combinations(total: int, *, owner: str) -> None:
         )
 
 
+def check_may_change(names: Sequence[Hashable], fixed: Sequence[Hashable], *, owner: str) -> None:
+    """Refuse edits of columns that the domain says may not change."""
+    frozen = [name for name in names if name in fixed]
+    if frozen:
+        raise InputError(
+            f"{owner}: column {frozen[0]!r} is to be edited, but the domain says that it may not change. "
+            "Leave it out of 'edits', or out of the domain's 'immutable'."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Field:
     """One column with the values it may be given."""
@@ -116,12 +126,10 @@ class EditableFrame(EditableRows):
         self.marks = {name: mark for name, mark in (marks or {}).items() if mark in frame}
 
     def missing(self, name: Hashable) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether the cell of a column is missing, by its mark, shape (n,)."""
         mark = self.marks.get(str(name))
         return super().missing(name) if mark is None else self.frame[mark].to_numpy(dtype=bool)
 
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
-        """Read a column of the frame."""
         check_columns(self.frame, [str(name)], owner=owner, name="X")
         column = self.frame[str(name)]
         known = self.known.get(str(name))
@@ -133,20 +141,17 @@ class EditableFrame(EditableRows):
         return Field(name, tuple(values), np.where(self.missing(name), -1, _codes(column, values)))
 
     def two_valued(self) -> tuple[Hashable, ...]:
-        """Names of the columns of numbers and truth values with at most two values."""
         return tuple(
             c for c in self.frame if self.frame[c].dtype.kind in "biuf" and self.frame[c].nunique() < 3
         )
 
     def numbers(self, name: Hashable) -> FloatArray | None:
-        """Return a column of numbers that the domain does not call a category."""
         known = self.known.get(str(name))
         if str(name) not in self.frame or self.frame[str(name)].dtype.kind not in "iuf":
             return None
         return None if known is not None and known.categories else self.frame[str(name)].to_numpy(dtype=float)
 
     def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
-        """Return the values in the column's own type, without those that rounding takes out of the range."""
         dtype: Any = self.frame[str(name)].dtype
         known = self.known.get(str(name))
         whole = dtype.kind in "iu"
@@ -155,13 +160,11 @@ class EditableFrame(EditableRows):
         return sorted(v for v in plain if known is None or known.lower <= v <= known.upper)
 
     def categorical(self) -> tuple[Hashable, ...]:
-        """Names of the columns that the domain calls categorical, or that are not numbers."""
         if self.known:
             return tuple(name for name, column in self.known.items() if column.categories)
         return tuple(c for c in self.frame.columns if self.frame[c].dtype.kind not in "iuf")
 
     def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> pd.DataFrame:
-        """Return rows of the frame, every column in its own dtype."""
         frame = self.frame.take(rows).reset_index(drop=True)
         for field, codes in new:
             if (codes < 0).all():
@@ -177,7 +180,6 @@ class EditableFrame(EditableRows):
         return frame
 
     def below(self, other: EditableRows) -> EditableFrame:
-        """Return both frames in one."""
         if not isinstance(other, EditableFrame) or list(other.frame.columns) != list(self.frame.columns):
             raise InputError("pool: must have the columns of 'X', in the same order and units.")
         return EditableFrame(pd.concat([self.frame, other.frame], ignore_index=True), self.known)
@@ -201,7 +203,6 @@ class EditableArray(EditableRows):
         self.array, self.known, self.n_rows = array, known, len(array)
 
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
-        """Read a column from its encoding."""
         if name in self.known:
             column = self.known[str(name)]
             if column.categories:
@@ -223,7 +224,6 @@ class EditableArray(EditableRows):
         return Field(name, tuple(values), np.where(near.any(axis=1), near.argmax(axis=1), -1))
 
     def two_valued(self) -> tuple[Hashable, ...]:
-        """Names of the domain's columns of two values; a plain array has none."""
         return tuple(
             name
             for name, column in self.known.items()
@@ -231,7 +231,6 @@ class EditableArray(EditableRows):
         )
 
     def numbers(self, name: Hashable) -> FloatArray | None:
-        """Return a number in original units; a column of a plain array as it is."""
         if name in self.known and self.known[str(name)].categories:
             return None
         at, column = self._place(name, "audit")
@@ -241,15 +240,12 @@ class EditableArray(EditableRows):
         return np.rint(units) if column.kind == "integer" else np.asarray(units)
 
     def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
-        """Return the values, each once."""
         return [float(value) for value in np.unique(values)]
 
     def categorical(self) -> tuple[Hashable, ...]:
-        """Names of the domain's categorical columns; a plain array does not say."""
         return tuple(name for name, column in self.known.items() if column.categories)
 
     def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Any:
-        """Return rows of the array."""
         array = self.array[rows]
         for field, codes in new:
             hit = np.flatnonzero(codes >= 0)
@@ -258,7 +254,6 @@ class EditableArray(EditableRows):
         return array
 
     def below(self, other: EditableRows) -> EditableArray:
-        """Return both arrays in one."""
         if not isinstance(other, EditableArray) or other.array.shape[1] != self.array.shape[1]:
             raise InputError("pool: must have the columns of 'X', in the same order and encoding.")
         return EditableArray(np.concatenate([self.array, other.array]), self.known)

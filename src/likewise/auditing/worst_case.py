@@ -54,6 +54,7 @@ from likewise.core.exact_sum import Moments
 from likewise.core.frames import is_frame
 from likewise.core.messages import Message, Texts
 from likewise.core.progress import progress_bar
+from likewise.counterfactuals.edits import edited_columns
 from likewise.fair_metrics.neighbours import reach
 
 
@@ -147,29 +148,26 @@ def prepare_people(asked: AuditRequest, X: Any, y: Any) -> Prepared:
 def prepare(
     asked: AuditRequest, problem: AuditProblem, searches: Sequence[Search], left_out: tuple[str, ...]
 ) -> Prepared:
-    """Settle the values of edited columns and what the searches learn from people; say what all of it rests on."""
-    if problem.edits:
-        fixed = problem.coordinates.fixed_names()
-        plan = plan_candidates(problem.editable(), problem.edits, fixed=fixed)
-        problem = problem.with_known(edits=plan.settled_edits(problem.edits))
+    """Let the searches learn from people what they need, and say what the audit rests on."""
     ready = tuple(search.prepare(problem) for search in searches)
     settled = any(search.settles(asked.tolerated) for search in ready)
+    exchanges = not (ready and asked.required) or any(
+        isinstance(one, EnumerationSearch) or (isinstance(one, CandidateSearch) and one.edits is None)
+        for one in searches
+    )
+    names = ", ".join(map(str, edited_columns(problem.edits))) if exchanges else ""
+    exchanged = [Message("assumption.exchange", columns=names)] if names else []
     return Prepared(
         problem=problem,
         searches=ready,
         eps=asked.tolerated,
         budget=asked.budget,
-        exchanges=not ready
-        or any(
-            isinstance(search, EnumerationSearch)
-            or (isinstance(search, CandidateSearch) and search.edits is None)
-            for search in searches
-        ),
+        exchanges=exchanges,
         search=searches_words([search.name for search in ready] or ["enumeration"]),
         assumptions=(
             *problem.assumptions,
             Message("assumption.loss", loss=_loss_words(problem.coordinates.model.loss.name)),
-            *(line for search in ready for line in search.assumes(problem)),
+            *dict.fromkeys([*exchanged, *(line for search in ready for line in search.assumes(problem))]),
             Message("assumption.settled" if settled else "assumption.estimate"),
         ),
         settings=_settings(asked, problem),
@@ -260,24 +258,16 @@ Watched: TypeAlias = Callable[[str, Budget], Budget]
 @contextmanager
 def search_bar(*, show: bool | OnProgress) -> Iterator[Watched]:
     """Give a function that has a search's progress shown; it changes nothing when `show` is False."""
-    if callable(show):
-        yield lambda name, budget: _heard(show, name, budget)
-        return
-    if not show:
-        yield lambda name, budget: budget
-        return
-    with progress_bar() as bar:
+    with progress_bar(show=show is True) as bar:
 
         def watched(name: str, budget: Budget) -> Budget:
-            bar.start(name)  # until a search reports its share, its bar only moves
-            return replace(budget, watch=lambda share: bar.update(share, total=1.0))
+            if not callable(show):
+                bar.start(name)  # until a search reports its share, its bar only moves
+                return replace(budget, watch=lambda share: bar.update(share, total=1.0)) if show else budget
+            show(name, None)
+            return replace(budget, watch=lambda share: show(name, share))
 
         yield watched
-
-
-def _heard(on_progress: OnProgress, name: str, budget: Budget) -> Budget:
-    on_progress(name, None)
-    return replace(budget, watch=lambda share: on_progress(name, share))
 
 
 # ---- search ----------------------------------------------------------------------------------------------

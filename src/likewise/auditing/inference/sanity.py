@@ -417,14 +417,8 @@ class Finding:
         return self.kind not in _SAID
 
 
-def check_before_verdict(problem: AuditedPeople, asked: SensitiveSums | None = None) -> tuple[Finding, ...]:
-    """Look for reasons not to believe an audit, or to call its answer trivial.
-
-    `asked` is what was found by asking about everybody; by default that is done here.
-    """
-    from likewise.auditing.results.effects import SensitiveSums
-    from likewise.auditing.results.sensitive import enumerate_sensitive
-
+def check_before_verdict(problem: AuditedPeople, asked: SensitiveSums | None) -> tuple[Finding, ...]:
+    """Look for reasons not to believe an audit, or to call its answer trivial; `asked` is what asking found."""
     known = known_columns(problem)
     found = [*_values(problem, known), *_units(known), *_labels(problem)]
     if not problem.repeats:
@@ -432,9 +426,6 @@ def check_before_verdict(problem: AuditedPeople, asked: SensitiveSums | None = N
     if found:
         # Nothing else is worth saying about a model and a table that do not belong together.
         return tuple(found)
-    if asked is None:
-        found_by_asking = enumerate_sensitive(problem)
-        asked = None if found_by_asking is None else SensitiveSums.of(found_by_asking)
     return (*_unread(problem, known, asked), *_same(problem, asked))
 
 

@@ -46,7 +46,6 @@ class SensitiveValues:
 
     edits: EditParts
     exact: bool = True
-    wider: bool = False
     bands: dict[str, FloatArray] = field(default_factory=dict)
     # The values that occur of a number with few.
     few: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -85,7 +84,7 @@ def sensitive_values(problem: AuditedPeople) -> SensitiveValues:
         else part
         for part in edits
     )
-    return SensitiveValues(chosen, exact, bool(numbers), bands, few)
+    return SensitiveValues(chosen, exact, bands, few)
 
 
 def _takes_all(part: Edit) -> bool:
@@ -218,7 +217,6 @@ class Enumeration:
     exact: bool
     unmoved: frozenset[str]
     telling: bool
-    wider: bool
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -326,7 +324,6 @@ def enumerate_sensitive(problem: AuditedPeople, *, losses: bool = False) -> Enum
         chosen.exact,
         frozenset(unmoved),
         telling,
-        chosen.wider,
     )
 
 

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.editable_rows import EditableFrame, EditableRows, Field, check_combinations
+from likewise.auditing.editable_rows import (
+    EditableFrame,
+    EditableRows,
+    Field,
+    check_combinations,
+    check_may_change,
+)
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
@@ -84,12 +90,7 @@ def plan_candidates(
 ) -> Candidates:
     """List the candidates that rows give rise to."""
     names = edited_columns(edits, owner=owner)
-    frozen = [name for name in names if name in fixed]
-    if frozen:
-        raise InputError(
-            f"{owner}: column {frozen[0]!r} is to be edited, but the domain says that it may not change. "
-            "Leave it out of 'edits', or out of the domain's 'immutable'."
-        )
+    check_may_change(names, fixed, owner=owner)
     fields = tuple(people.field(name, _values(edits, name), owner=owner) for name in names)
     combinations = _combinations(edits, fields, owner)
     rows = np.arange(people.n_rows)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.messages import Message, Texts
+from likewise.counterfactuals.edits import Edit
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
@@ -88,27 +89,6 @@ class Found:
     again : Search, optional
         The search with the prices λ that it chose by looking at these people together: it looks at other people one by
         one. A table in parts chooses them on a sample.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> import numpy as np, pandas as pd
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
-    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
-    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
-    >>> @dataclass(frozen=True)
-    ... class SwapSex(lw.auditing.Search):
-    ...     name = "swap sex"
-    ...     def extend(self, problem, support, eps, budget):
-    ...         swapped = people.assign(sex=["M", "F", "F", "M"])
-    ...         rows = problem.coordinates.domain.encode(swapped)
-    ...         found = support.with_rows(rows, np.arange(problem.n))
-    ...         return lw.auditing.Found(found, status="not_converged", reasons=("it looked at one twin only",))
-    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0, search=SwapSex())
-    >>> result.status, result.reasons
-    ('not_converged', ('it looked at one twin only',))
     """
 
     support: Support
@@ -145,17 +125,17 @@ class Search(ABC):
     >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
     >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
     >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
-    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
     >>> @dataclass(frozen=True)
     ... class SwapSex(lw.auditing.Search):
     ...     name = "swap sex"
     ...     def extend(self, problem, support, eps, budget):
     ...         swapped = people.assign(sex=["M", "F", "F", "M"])
     ...         rows = problem.coordinates.domain.encode(swapped)
-    ...         return lw.auditing.Found(support.with_rows(rows, np.arange(problem.n)))
+    ...         found = support.with_rows(rows, np.arange(problem.n))
+    ...         return lw.auditing.Found(found, status="not_converged", reasons=("it looked at one twin only",))
     >>> found = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0, search=SwapSex())
-    >>> round(found.pure_gap, 3), found.search
-    (0.243, 'swap sex')
+    >>> round(found.pure_gap, 3), found.search, found.reasons
+    (0.243, 'swap sex', ('it looked at one twin only',))
     """
 
     name: ClassVar[str]
@@ -305,7 +285,7 @@ def searches_words(names: Sequence[str]) -> str:
 
 
 def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Search], list[str]]:
-    """Search gradients or the domain, not both; with the domain, people of the table are not candidates.
+    """Search gradients or the domain, not both; with the domain, only what follows from an edit is a candidate besides.
 
     What is found for a person then does not depend on who else is in the table.
     """
@@ -325,7 +305,9 @@ def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Se
     said: list[str] = [
         Message("search.left_out", name=search_words(one.name), why=Message(why)) for one in left_out
     ]
-    return [one.own_twins() if alone and isinstance(one, CandidateSearch) else one for one in searches], said
+    if alone and any(isinstance(part, Edit) and part.consequences is not None for part in problem.edits):
+        return [one.own_twins() if isinstance(one, CandidateSearch) else one for one in searches], said
+    return [one for one in searches if not (alone and isinstance(one, CandidateSearch))], said
 
 
 def _named(name: str, timed: bool, confidence: float) -> list[Search]:

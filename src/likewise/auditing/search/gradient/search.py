@@ -411,47 +411,39 @@ def generate_columns(
     max_rounds: int = 20,
 ) -> tuple[Support, ColumnReport]:
     """Add rows found by gradient searches until the dual at ε settles, or at the prices that other people led to."""
-    if search.prices is not None:
-        return _columns_at(search, search.prices, problem, support, budget)
-    asked, settled, wide = list[tuple[float, bool]](), False, False
+    given, asked, settled, wide = search.prices, list[tuple[float, bool]](), False, False
     non_finite, known = np.zeros(problem.n, dtype=bool), _Starts()
     solution = solve_dual(support.frontier, eps)
     pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
+    most = max_rounds if given is None else len(given.rounds)
     while not settled:
         rounds = len(asked)
-        if rounds and (rounds >= max_rounds if budget.seconds is None else budget.spent):
+        if rounds == most and (given is not None or budget.seconds is None):
+            settled = given is not None and given.settled
             break
-        if budget.seconds is None:
-            budget.tell(rounds / max_rounds)
-        else:
+        if rounds and budget.spent:
+            break
+        if given is None and budget.seconds is not None:
             budget.tell_time()
-        judged = not pending
-        lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
-        before = support.frontier
+        else:
+            budget.tell(rounds / most)
+        judged, before = not pending, support.frontier
+        if given is not None:
+            lam, wide = given.rounds[rounds]
+        else:
+            lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         support, failed = _one_round(search, problem, support, lam, known, wide=wide, number=rounds)
         non_finite |= failed
         asked.append((lam, wide))
+        if given is not None:
+            continue
         solution = solve_dual(support.frontier, eps)
         possible = float(support.frontier.gains(lam).mean() - before.gains(lam).mean())
         little = judged and possible <= _SETTLED * max(abs(solution.value), 1e-12)
         # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
         settled, wide = little and wide, wide or little
-    return support, ColumnReport(Prices(tuple(asked), settled), int(non_finite.sum()))
-
-
-def _columns_at(
-    search: GradientSearch, prices: Prices, problem: AuditProblem, support: Support, budget: Budget
-) -> tuple[Support, ColumnReport]:
-    """Add rows found at given prices; what is found for a person does not depend on the others."""
-    non_finite, known, settled = np.zeros(problem.n, dtype=bool), _Starts(), prices.settled
-    for number, (lam, wide) in enumerate(prices.rounds):
-        if number and budget.spent:
-            settled = False
-            break
-        budget.tell(number / len(prices.rounds))
-        support, failed = _one_round(search, problem, support, lam, known, wide=wide, number=number)
-        non_finite |= failed
-    return support, ColumnReport(replace(prices, settled=settled), int(non_finite.sum()))
+    prices = Prices(tuple(asked), settled) if given is None else replace(given, settled=settled)
+    return support, ColumnReport(prices, int(non_finite.sum()))
 
 
 def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:

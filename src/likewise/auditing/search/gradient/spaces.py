@@ -283,25 +283,20 @@ class RowSpace(Space):
         self._couples = self._bounded and not isinstance(domain, DataRangeDomain) and penalty.couples
 
     def zero(self) -> torch.Tensor:
-        """Return the rows themselves."""
         return torch.zeros_like(self._x)
 
     def loss(self, v: torch.Tensor) -> torch.Tensor:
-        """Return ℓ."""
         return self._oracle.loss(self._x + v, self._y)
 
     def squared(self, v: torch.Tensor) -> torch.Tensor:
-        """Return d²."""
         return self.penalty.squared(v)
 
     def look(self, v: torch.Tensor) -> Point:
-        """Evaluate loss, distance and gradient."""
         loss, slope = self._oracle(self._x + v, self._y)
         gradient = torch.addcmul(slope, self.penalty.apply(v), self.lam[:, None], value=-2.0)
         return Point(loss, self.penalty.squared(v), gradient, slope)
 
     def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Go towards the fixed point and along the free part, as far as the domain lets."""
         if not self._bounded:
             wanted = self._wanted(v, point.slope, reach, None)
             return wanted, row_dot(wanted, point.gradient)
@@ -344,7 +339,6 @@ class RowSpace(Space):
         return went, (went.abs() > 0.01 * small.abs()).to(v.dtype)
 
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
-        """Go to the fixed point of the penalised part, and along the free part to the edge of the domain."""
         once = torch.ones_like(self.lam)
         wanted = self._wanted(v, point.slope, once, None)
         if not self._bounded:
@@ -355,27 +349,22 @@ class RowSpace(Space):
         return self.limit(v + wanted) - v
 
     def limit(self, v: torch.Tensor) -> torch.Tensor:
-        """Project x + δ on the domain."""
         if not self._bounded:
             return v
         projected: torch.Tensor = self._domain.project(self._x + v, self._x)
         return projected - self._x
 
     def point(self, delta: torch.Tensor) -> torch.Tensor:
-        """Return δ."""
         return delta
 
     def rows(self, v: torch.Tensor) -> torch.Tensor:
-        """Return x + δ, once more in the domain: x + (x' − x) is x' only up to rounding."""
         found: torch.Tensor = self._x + v
         return self._domain.project(found, self._x) if self._bounded else found
 
     def single_layer(self) -> SingleLayer | None:
-        """Return the model as a function of δ for a compiled loop; None where it is not one, or a domain limits δ."""
         return None if self._bounded else self._oracle.single_layer(self._x, self._y)
 
     def take(self, keep: torch.Tensor) -> RowSpace:
-        """Return the same for some of the rows."""
         x, y, lam = (part.index_select(0, keep) for part in (self._x, self._y, self.lam))
         return RowSpace(
             self._oracle, x, y, lam, penalty=self.penalty, domain=self._domain, radius=self._radius
@@ -629,24 +618,19 @@ class FreeSpace(Space):
         return cls(oracle.fold(x, moves.basis), x, y, moves, radius)
 
     def zero(self) -> torch.Tensor:
-        """Return the rows themselves."""
         return self._x.new_zeros(len(self._x), self._moves.basis.shape[1])
 
     def loss(self, v: torch.Tensor) -> torch.Tensor:
-        """Return ℓ."""
         return self._folded.loss(v, self._y)
 
     def squared(self, v: torch.Tensor) -> torch.Tensor:
-        """Return 0."""
         return torch.zeros_like(self.lam)
 
     def look(self, v: torch.Tensor) -> Point:
-        """Evaluate loss and gradient."""
         loss, slope = self._folded(v, self._y)
         return Point(loss, torch.zeros_like(loss), slope, slope)
 
     def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Go along the gradient, as far as the domain lets."""
         step = self._within(v, of_length(point.slope, self._radius * reach))
         return step, row_dot(step, point.gradient)
 
@@ -657,27 +641,21 @@ class FreeSpace(Space):
         return step if self._moves.limit is None else self.limit(v + step) - v
 
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
-        """Go along the gradient to the edge of the domain; one step where there is none."""
         far = 1.0 if self._moves.limit is None else LONGEST_FREE
         return self._within(v, of_length(point.slope, torch.full_like(self.lam, self._radius * far)))
 
     def limit(self, v: torch.Tensor) -> torch.Tensor:
-        """Bring the coefficients back to where x + Qz lies in the domain."""
         return v if self._moves.limit is None else self._moves.limit(v, self._x)
 
     def point(self, delta: torch.Tensor) -> torch.Tensor:
-        """Return the coefficients of the free part of δ."""
         return delta @ self._moves.basis
 
     def rows(self, v: torch.Tensor) -> torch.Tensor:
-        """Return x + Qz."""
         return torch.addmm(self._x, v, self._moves.basis.t())
 
     def single_layer(self) -> SingleLayer | None:
-        """Return the model as a function of the coefficients for a compiled loop; None if a domain limits them."""
         return None if self._moves.limit is not None else self._folded.single_layer(self._y)
 
     def take(self, keep: torch.Tensor) -> FreeSpace:
-        """Return the same for some of the rows."""
         x, y = self._x.index_select(0, keep), self._y.index_select(0, keep)
         return FreeSpace(self._folded.take(keep), x, y, self._moves, self._radius)
