@@ -27,7 +27,7 @@ def case():
 def test_every_search_is_heard_of_and_changes_nothing(case):
     heard = []
     watched = lw.audit(*case[0], **case[1], progress=lambda name, share: heard.append((name, share)))
-    assert ("candidates", None) in heard
+    assert ("enumeration", None) in heard
     assert ("domain", None) in heard
     assert all(share is None or 0 <= share <= 1 for _, share in heard)
     assert any(name == "domain" and share is not None for name, share in heard)
