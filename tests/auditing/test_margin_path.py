@@ -37,7 +37,7 @@ def test_moves_at_no_cost_solve_the_linear_programme(boxed_model, seed):
     """Oblique free subspaces: max gᵀQz with lower ≤ Qz ≤ upper."""
     model, X, y, metric, box = boxed_model(seed, n=8)
     problem, known = path_of(model, X, y, metric, box)
-    most, delta = known._ends(np.inf)
+    most, delta = problem.response(np.arange(len(X)), known.gain, np.inf)
     Q = np.asarray(metric.null_space.basis)
     lower, upper = problem.box.lower, problem.box.upper
     for i, gain in enumerate(known.gain):

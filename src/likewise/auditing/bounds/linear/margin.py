@@ -19,7 +19,6 @@ from likewise.auditing.bounds.linear.model import (
     Problem,
     box_slack,
     response_coefficients,
-    shorten,
 )
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 
@@ -50,7 +49,6 @@ class MarginPath:
     cost: FloatArray
     slack: FloatArray
     coefficients: FloatArray
-    free_bound: FloatArray
     complete: BoolArray
 
 
@@ -240,7 +238,6 @@ class _Vertices:
         self.theta, self.margin, self.cost = np.zeros(m), np.zeros(m), np.zeros(m)
         self.z = np.zeros((m, k))
         self.slope, self.delta = np.zeros_like(gain), np.zeros_like(gain)
-        self.free_bound = np.full(m, np.inf)
         self.layers: list[tuple[FloatArray, ...]] = []
 
     def add(self, rows: IntArray, walk: _Walk) -> None:
@@ -249,26 +246,19 @@ class _Vertices:
         slope = walk.theta[:, None] * gain - 2.0 * self.form.apply(delta)
         slack = np.zeros(len(self.gain))
         if self.layers:
-            slack[rows] = self._slack(rows, slope, delta, walk.theta)
+            slack[rows] = self._slack(rows, slope, delta)
         self.theta[rows], self.z[rows] = walk.theta, walk.z
         self.margin[rows] = (gain * delta).sum(1)
         self.cost[rows] = self.form.squared_norm(delta)
         self.slope[rows], self.delta[rows] = slope, delta
         self.layers.append((self.theta.copy(), self.margin.copy(), self.cost.copy(), slack, self.z.copy()))
 
-    def _slack(self, rows: IntArray, slope: FloatArray, delta: FloatArray, theta: FloatArray) -> FloatArray:
+    def _slack(self, rows: IntArray, slope: FloatArray, delta: FloatArray) -> FloatArray:
         """Certificate of a piece: the gap is at most bilinear in how far along it one is."""
         low, high = self.lower[rows], self.upper[rows]
         before, came = self.slope[rows], self.delta[rows]
         ends = np.maximum(box_slack(before, came, low, high), box_slack(slope, delta, low, high))
         cross = (box_slack(before, delta, low, high) + box_slack(slope, came, low, high)) / 2.0
-        last = np.flatnonzero(theta == 0)
-        if last.size:
-            # On the last piece 2Σδ = θv: for moves u that cost nothing gᵀu = (g − v)ᵀu.
-            with np.errstate(divide="ignore", invalid="ignore"):
-                multiplier = (before[last] - slope[last]) / self.theta[rows[last], None]
-            bound = np.maximum(multiplier * low[last], multiplier * high[last]).sum(1)
-            self.free_bound[rows[last]] = np.where(np.isnan(bound), np.inf, bound)
         return np.maximum(ends, cross)
 
     def path(self, *, unfinished: IntArray) -> MarginPath:
@@ -276,12 +266,10 @@ class _Vertices:
         theta, margin, cost, slack, z = (np.stack(part) for part in zip(*self.layers, strict=True))
         complete = np.isfinite(margin).all(0) & np.isfinite(cost).all(0) & np.isfinite(slack).all(0)
         complete[unfinished] = False
-        return MarginPath(theta, margin, cost, slack[1:], z, self.free_bound, complete)
+        return MarginPath(theta, margin, cost, slack[1:], z, complete)
 
 
 _NEWTON_STEPS = 60
-# A direction this cheap, relative to the dearest, costs nothing.
-_FREE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,9 +307,6 @@ class MarginSupremum:
 
     def logistic(self, lam: float) -> tuple[FloatArray, FloatArray]:
         """Return upper bounds of sup log(1 + exp(t − m)) − λ c(t), and the moves that attain them."""
-        if lam == 0 or np.isinf(lam):
-            most, delta = self._ends(lam)
-            return np.logaddexp(0.0, most - self.margin), delta
         path, m = self.path, self.margin
         value = np.logaddexp(0.0, path.margin - m) - lam * path.cost
         each = np.arange(len(m))
@@ -334,9 +319,6 @@ class MarginSupremum:
 
     def hinge(self, lam: float) -> tuple[FloatArray, FloatArray]:
         """Return upper bounds of sup 1 + t − m − λ c(t), the branch of the hinge that is not 0, and the moves."""
-        if lam == 0 or np.isinf(lam):
-            most, delta = self._ends(lam)
-            return 1.0 + most - self.margin, delta
         # The slope of λc is 1 there.
         path, target = self.path, 1.0 / lam
         piece = np.clip((path.theta > target).sum(0) - 1, 0, len(path.theta) - 2)
@@ -347,33 +329,6 @@ class MarginSupremum:
         spot = _Spot(piece, part)
         margin, cost = self._seen(spot)
         return 1.0 + margin - self.margin - lam * cost + lam * self._rounding(lam), self._moves(spot)
-
-    def crossing(self) -> tuple[FloatArray, FloatArray]:
-        """Return lower bounds of the cost at which the margin reaches 0 (inf where it cannot), and the moves."""
-        path = self.path
-        passed = np.clip((path.margin >= self.margin).sum(0) - 1, 0, len(path.theta) - 2)
-        each = np.arange(len(passed))
-        high, low = path.margin[passed, each], path.margin[passed + 1, each]
-        width = high - low
-        part = np.where(width > 0, (high - self.margin) / np.where(width > 0, width, 1.0), 0.0)
-        spot = _Spot(passed, np.clip(part, 0.0, 1.0))
-        cost = np.maximum(self._seen(spot)[1] - path.slack.max(0, initial=0.0), 0.0)
-        reach = box_slack(self.gain, np.zeros_like(self.gain), self._lower, self._upper)
-        return np.where(reach >= self.margin, cost, np.inf), self._moves(spot)
-
-    def _ends(self, lam: float) -> tuple[FloatArray, FloatArray]:
-        """Upper bound of t and the move, at the best corner (λ = 0) or at no cost (λ = ∞)."""
-        n = len(self.margin)
-        if lam == 0:
-            start = _Spot(np.zeros(n, dtype=np.intp), np.zeros(n))
-            reach = box_slack(self.gain, np.zeros_like(self.gain), self._lower, self._upper)
-            return reach, self._moves(start)
-        form = self._box.form
-        free = form.costs <= _FREE * form.top
-        if not free.any():
-            return np.zeros(n), np.zeros_like(self.gain)
-        move = (self.path.coefficients[-1] * free) @ form.basis.T
-        return self.path.free_bound, shorten(move, self._lower, self._upper)
 
     def _rounding(self, lam: float) -> FloatArray:
         """Largest slack of the pieces that matter: beyond θ = 1/λ the loss never pays for a move."""

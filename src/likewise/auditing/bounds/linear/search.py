@@ -10,9 +10,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from likewise.auditing.bounds.families import Asker, check_reading, check_rows
-from likewise.auditing.bounds.family import Components, raised_by_answers, sure_decisions
+from likewise.auditing.bounds.family import raised_by_answers
 from likewise.auditing.bounds.linear.model import LOSSES, LinearModel, Problem
 from likewise.auditing.bounds.linear.supremum import ExactResult, Solver, exact_supremum
+from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import split_bound
@@ -24,7 +25,6 @@ from likewise.core.messages import Message
 from likewise.core.randomness import RandomState
 from likewise.data.domain import BoxDomain
 from likewise.models.layers import Layers
-from likewise.models.losses import ZeroOne
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
@@ -382,45 +382,24 @@ class LinearSearch(Search):
 _CHECKED: WeakKeyDictionary[AuditProblem, str | None] = WeakKeyDictionary()
 
 
-class _LinearReading:
-    """Linear scores of encoded rows, to be compared with the model they were read from."""
-
-    kind = "scores"
-
-    def __init__(self, problem: AuditProblem) -> None:
-        place = problem.coordinates
-        form = place.linear_form()
-        assert form is not None  # why_not says so
-        domain = place.domain if tabular(place.domain) else BoxDomain.from_data(problem.X)
-        self.layout = TableLayout.of(domain)
-        # The map between two encodings rounds once more.
-        self.net = Layers((form[0],), (form[1],), 16.0 * place.model.roundoff)
-
-    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Scores and their rounding."""
-        x = self.layout.encode(values)
-        return self.net.outputs(x), self.net.rounding(x)
-
-    def decisions(self, values: FloatArray) -> Any:
-        """Decisions, −1 where rounding leaves them open."""
-        scores, error = self.outputs(values)
-        parts = Components.of(ZeroOne(), scores.shape[1], probabilities=False)
-        return sure_decisions(scores, parts, 2.0 * error)
-
-    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
-        """There are no splits."""
-        return base[:0]
+def _net(problem: AuditProblem) -> Layers:
+    """The linear scores of encoded rows as a network without hidden layers."""
+    place = problem.coordinates
+    form = place.linear_form()
+    assert form is not None  # why_not says so
+    # The map between two encodings rounds once more.
+    return Layers((form[0],), (form[1],), 16.0 * place.model.roundoff)
 
 
 def _why_not_read(problem: AuditProblem) -> str | None:
     """Why the weights of a linear model are not believed; None where they answer as it does."""
-    model = problem.coordinates.model
+    place, model = problem.coordinates, problem.coordinates.model
     if model.roundoff > 2.0**-53 and (model.gives_probabilities or model.loss.name == "zero_one"):
         return Message("why_not.single_precision")
-    reading = _LinearReading(problem)
-    asker = Asker(problem.coordinates, reading.layout)
-    people = reading.layout.values(problem.X)
+    layout = TableLayout.of(place.domain if tabular(place.domain) else BoxDomain.from_data(problem.X))
+    asker, people = Asker(place, layout), layout.values(problem.X)
     try:
+        reading = NetworkFamily(_net(problem), layout, model.loss)
         check_reading(reading, asker, people, decides=problem.decides)
         check_rows(reading, asker, people, decides=problem.decides)
     except InputError as error:
@@ -436,8 +415,7 @@ def _slack(problem: AuditProblem, model: LinearModel) -> float:
     ceiling = loss_ceiling(model, place.domain)
     lower, upper = (np.asarray(to_numpy(side), dtype=np.float64) for side in _ends(problem))
     largest = np.maximum(np.abs(lower), np.abs(upper))
-    net = Layers((model.coef,), (model.intercept,), 16.0 * place.model.roundoff)
-    error = 2.0 * float(net.rounding(largest)[0]) if np.isfinite(largest).all() else 0.0
+    error = 2.0 * float(_net(problem).rounding(largest)[0]) if np.isfinite(largest).all() else 0.0
     if not place.model.gives_probabilities or not np.isfinite(ceiling):
         return error
     highest = np.array([min(ceiling + error, place.model.loss.upper_bound)])

@@ -249,7 +249,6 @@ def crossing_costs(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray
         gain = problem.model.coef[j] - problem.model.coef[problem.index[rows]]
         margin = -problem.excess[rows, j]
         solve = _cross_anywhere if problem.box is None else _cross_in_box
-        solve = _cross_along_paths if MarginSupremum.serves(problem) else solve
         low, high, move = solve(problem, rows, gain, margin)
         cost[rows] = np.minimum(cost[rows], low)
         better = high < attained[rows]
@@ -271,25 +270,6 @@ def _cross_anywhere(
     possible = np.isfinite(cost)
     delta[~possible] = np.nan
     attained = np.where(possible, problem.squared_norm(np.where(possible[:, None], delta, 0.0)), np.inf)
-    return cost, attained, delta
-
-
-def _cross_along_paths(
-    problem: Problem, rows: IntArray, gain: FloatArray, margin: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Two classes in a closed box: the cost is read off the path of each row at its own margin."""
-    cost, attained, delta = np.empty(rows.size), np.empty(rows.size), np.empty_like(gain)
-    for start in range(0, rows.size, _CHUNK):
-        some = slice(start, start + _CHUNK)
-        known = MarginSupremum(problem, rows[some])
-        least, move = known.crossing()
-        _, corner = problem.response(rows[some], gain[some], 0.0)
-        found = _shown_crossing(problem, gain[some], margin[some], least, move, corner)
-        cost[some], attained[some], delta[some] = found
-        left = np.flatnonzero(~known.complete)
-        if left.size:
-            at = left + start
-            cost[at], attained[at], delta[at] = _cross_in_box(problem, rows[at], gain[at], margin[at])
     return cost, attained, delta
 
 
@@ -482,7 +462,7 @@ class Solver:
         if problem.box is None and lam in (0.0, np.inf):
             # Nothing escapes, so no move that is left changes the scores.
             return problem.base_losses[rows], np.zeros((rows.size, problem.X.shape[1]))
-        if self.has_paths:
+        if self.has_paths and 0 < lam < np.inf:
             return self._along_paths(rows, lam, tol)
         return self._without_paths(rows, lam, tol)
 
