@@ -9,79 +9,18 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from likewise.auditing.bounds.family import INTERRUPTED, Brackets, Family, RegionBudget
-from likewise.auditing.bounds.region_evaluation import Ask, Contender, Contenders, Evaluated, RegionEvaluation
-from likewise.auditing.bounds.regions import Regions, Split, divide
+from likewise.auditing.bounds.region_evaluation import Ask, Contenders, Evaluated, Open, RegionEvaluation
+from likewise.auditing.bounds.regions import Pool, divide, joined
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.messages import Message
-
-# Open regions in one block of memory: places are given back and used again.
-
-
-class NodePool:
-    """Regions with their family's state, a point to start from and where they will be cut."""
-
-    def __init__(self) -> None:
-        self._arrays: list[np.ndarray[Any, Any]] = []
-        self._free: list[int] = []
-        self._size = 0
-
-    def add(
-        self, regions: Regions, state: Any, point: FloatArray, split: Split, reach: FloatArray
-    ) -> list[int]:
-        """Store regions; return their places."""
-        parts = (
-            regions.low,
-            regions.high,
-            regions.allowed,
-            np.asarray(state),
-            point.astype(np.float32),
-            split.column,
-            split.cut,
-            split.left,
-            reach,
-        )
-        if not self._arrays:
-            self._arrays = [np.empty((0, *part.shape[1:]), dtype=part.dtype) for part in parts]
-        n = len(regions)
-        slots = [self._free.pop() for _ in range(min(n, len(self._free)))]
-        fresh = n - len(slots)
-        self._grow(self._size + fresh)
-        slots += range(self._size, self._size + fresh)
-        self._size += fresh
-        for array, part in zip(self._arrays, parts, strict=True):
-            array[slots] = part
-        return slots
-
-    def take(self, slots: Sequence[int]) -> tuple[Regions, Any, FloatArray, Split, FloatArray]:
-        """Return what is stored in places, and free them."""
-        low, high, allowed, state, point, column, cut, left, reach = (
-            array[list(slots)] for array in self._arrays
-        )
-        self.free(slots)
-        return Regions(low, high, allowed), state, point.astype(np.float64), Split(column, cut, left), reach
-
-    def free(self, slots: Sequence[int]) -> None:
-        """Give places back."""
-        self._free += slots
-
-    def _grow(self, size: int) -> None:
-        have = len(self._arrays[0])
-        if size <= have:
-            return
-        want = max(size, 2 * have, 1024)
-        self._arrays = [
-            np.concatenate([array, np.empty((want - have, *array.shape[1:]), dtype=array.dtype)])
-            for array in self._arrays
-        ]
-
 
 # What a branch and bound has open: a heap of regions per person, and the brackets that follow from it at
 # any time.
@@ -105,7 +44,8 @@ class OpenRegions:
         self.nodes = np.zeros(work.n, dtype=np.int64)
         # By how far a region exceeds what may stay open, which region, and how high it is.
         self.heaps: list[list[tuple[float, int, int, float]]] = [[] for _ in range(work.n)]
-        self.pool, self.contenders = NodePool(), Contenders()
+        self.contenders = Contenders()
+        self.pool: Pool[Open] = Pool()
         self._in_work: list[tuple[int, float]] = []
         self._counter = 0
 
@@ -113,44 +53,34 @@ class OpenRegions:
         """Look at the whole domains of people."""
         work = self.work
         endless = np.full(len(people), np.inf)
-        found = work.evaluate(
-            people,
-            work.shrink(people, self._regions.take(people)),
-            work.family.state(len(people)),
-            work.origin[people],
-            endless,
-            endless.copy(),
-        )
-        self._keep(found)
-        self.begun[people] = True
-
-    def _keep(self, found: Evaluated) -> None:
-        """File evaluated regions: closed ones by their bound, open ones in their person's heap."""
-        np.add.at(self.nodes, found.done, 1)
-        np.add.at(self.nodes, found.people, 1)
-        np.maximum.at(self.settled, found.done, found.done_upper)
-        excess = found.upper - found.tol
-        is_open = (excess > self.work.lower[found.people]) & (found.split.column >= 0)
-        asked = found.one_answer & ~is_open
-        self.contenders.add(
-            Contender(
-                found.people[asked],
-                found.regions.take(asked),
-                found.values[asked],
-                found.upper[asked],
-                found.price[asked],
+        self._keep(
+            *work.evaluate(
+                people,
+                work.shrink(people, self._regions.take(people)),
+                work.family.state(len(people)),
+                work.origin[people],
+                endless,
+                endless.copy(),
             )
         )
+        self.begun[people] = True
+
+    def _keep(self, done: IntArray, done_upper: FloatArray, found: Evaluated) -> None:
+        """File evaluated regions: closed ones by their bound, open ones in their person's heap."""
+        people, upper = found.answer.people, found.answer.upper
+        np.add.at(self.nodes, done, 1)
+        np.add.at(self.nodes, people, 1)
+        np.maximum.at(self.settled, done, done_upper)
+        excess = upper - found.tol
+        is_open = (excess > self.work.lower[people]) & (found.open.split.column >= 0)
+        asked = found.one_answer & ~is_open
+        self.contenders.add(found.answer.take(asked))
         shut = ~is_open & ~asked
-        np.maximum.at(self.settled, found.people[shut], found.upper[shut])
+        np.maximum.at(self.settled, people[shut], upper[shut])
         at = np.flatnonzero(is_open)
-        slots = self.pool.add(
-            found.regions.take(at), found.state[at], found.point[at], found.split.take(at), found.reach[at]
-        )
-        for i, slot in zip(at, slots, strict=True):
+        for i, slot in zip(at, self.pool.add(found.open.take(at)), strict=True):
             self._counter += 1
-            item = (-float(excess[i]), self._counter, slot, float(found.upper[i]))
-            heapq.heappush(self.heaps[found.people[i]], item)
+            heapq.heappush(self.heaps[people[i]], (-float(excess[i]), self._counter, slot, float(upper[i])))
 
     def advance(self, active: list[int], max_nodes: int, *, last: bool) -> list[int]:
         """Cut the most promising regions of active people; return those with work left."""
@@ -172,17 +102,18 @@ class OpenRegions:
                 self._finish(person)
         if not people:
             return []
-        regions, state, warm, split, reach = self.pool.take(slots)
-        who, upper = np.array(people), np.array(uppers)
-        found = self.work.evaluate(
-            np.concatenate([who, who]),
-            divide(self.work.layout, regions, split),
-            np.concatenate([state, state]),
-            np.concatenate([warm, warm]),
-            np.concatenate([upper, upper]),
-            np.concatenate([reach, reach]),
+        cut, who, upper = self.pool.take(slots), np.array(people), np.array(uppers)
+        both = joined([cut, cut])
+        self._keep(
+            *self.work.evaluate(
+                np.concatenate([who, who]),
+                divide(self.work.layout, cut.regions, cut.split),
+                both.state,
+                both.point.astype(np.float64),
+                np.concatenate([upper, upper]),
+                both.reach,
+            )
         )
-        self._keep(found)
         self._in_work.clear()
         return going
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from likewise.auditing.bounds.regions import Regions, Split, TableLayout
+from likewise.auditing.bounds.regions import Arrays, Regions, Split, TableLayout
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
@@ -16,31 +16,14 @@ from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
 
 
 @dataclass(frozen=True, eq=False)
-class LossBound:
+class LossBound(Arrays):
     """What a family says of regions: loss(x) ≤ upper + slopeᵀ(x − x₀) for every row x of the region."""
 
     upper: FloatArray
     slope: FloatArray | None
     state: Any
-    extra: Any = None
+    extra: tuple[Any, ...]
     same: BoolArray | None = None
-
-    def take(self, at: Any) -> LossBound:
-        """Return some of them."""
-        extra = None if self.extra is None else tuple(part[at] for part in self.extra)
-        slope = None if self.slope is None else self.slope[at]
-        same = None if self.same is None else self.same[at]
-        return LossBound(self.upper[at], slope, self.state[at], extra, same)
-
-    def put(self, at: IntArray, other: LossBound) -> None:
-        """Overwrite some of them."""
-        self.upper[at], self.state[at] = other.upper, other.state
-        if self.slope is not None and other.slope is not None:
-            self.slope[at] = other.slope
-        if self.same is not None and other.same is not None:
-            self.same[at] = other.same
-        for part, new in zip(self.extra or (), other.extra or (), strict=True):
-            part[at] = new
 
 
 class Reading(Protocol):

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from likewise.auditing.bounds.family import Family, LossBound
+from likewise.auditing.bounds.linear_bounds import extremes
 from likewise.auditing.bounds.region_costs import (
     LeastCost,
     LeastCostForm,
@@ -19,7 +20,7 @@ from likewise.auditing.bounds.region_costs import (
     tangent,
 )
 from likewise.auditing.bounds.regions import (
-    BOX,
+    Arrays,
     Regions,
     Split,
     TableLayout,
@@ -27,6 +28,7 @@ from likewise.auditing.bounds.regions import (
     encode_number,
     encoded_box,
     is_curved,
+    joined,
     open_columns,
     rounding_at,
     whole_domain,
@@ -51,7 +53,7 @@ _ROUNDINGS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Contender:
+class Contender(Arrays):
     """Regions of one answer: whose, a row of each, an upper bound of what is attained there, and λ d² at the least."""
 
     people: IntArray
@@ -69,23 +71,14 @@ class Contenders:
 
     def add(self, more: Contender) -> None:
         """Keep regions."""
-        if len(more.people):
+        if len(more):
             self._parts.append(more)
 
     def above(self, attained: FloatArray) -> Contender | None:
         """Return those that may exceed what the model itself was seen to attain, by person (n,); None if there are none."""
-        kept = [(part, np.flatnonzero(part.upper > attained[part.people])) for part in self._parts]
-        kept = [(part, at) for part, at in kept if len(at)]
-        if not kept:
-            return None
-        regions = [part.regions.take(at) for part, at in kept]
-        return Contender(
-            np.concatenate([part.people[at] for part, at in kept]),
-            Regions(*(np.concatenate([getattr(one, name) for one in regions]) for name in BOX)),
-            np.concatenate([part.values[at] for part, at in kept]),
-            np.concatenate([part.upper[at] for part, at in kept]),
-            np.concatenate([part.price[at] for part, at in kept]),
-        )
+        kept = [part.take(part.upper > attained[part.people]) for part in self._parts]
+        kept = [part for part in kept if len(part)]
+        return joined(kept) if kept else None
 
 
 def rows_that_return(
@@ -132,9 +125,9 @@ def within_reach(
 ) -> Regions:
     """Take off each region what is further than its reach."""
     lower, upper = encoded_box(layout, regions)
-    now = Regions(regions.low.copy(), regions.high.copy(), regions.allowed.copy())
-    metric, box = (form.scale, form.basis, form.values), (now.low, now.high, now.allowed)
-    _shrink(lower, upper, *box, origin, warm, metric, layout.blocks, layout.shape, reach)
+    now = regions.made_of(map(np.copy, regions.arrays()))
+    metric = form.scale, form.basis, form.values
+    _shrink(lower, upper, *now.arrays(), origin, warm, metric, layout.blocks, layout.shape, reach)
     return now
 
 
@@ -258,26 +251,28 @@ _WIDE = 600
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluated:
-    """Regions that are done (whose, how high), and those that were looked at.
+class Open(Arrays):
+    """Regions with their family's state, a point to start from, where they will be cut, and how far they reach."""
 
-    Of the latter `tol` says how far above what is attained each may stay, and `one_answer` whether the model can be asked
-    about all of it at the row `values`, with λ d² of at least `price`.
-    """
-
-    done: IntArray
-    done_upper: FloatArray
-    people: IntArray
-    upper: FloatArray
     regions: Regions
     state: Any
-    point: FloatArray
+    point: np.ndarray[Any, np.dtype[np.float32]]
     split: Split
     reach: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated(Arrays):
+    """Regions that were looked at.
+
+    `tol` says how far above what is attained each may stay, and `one_answer` whether the model can be asked about all of it
+    at the row `answer.values`.
+    """
+
+    answer: Contender
+    open: Open
     tol: FloatArray
     one_answer: BoolArray
-    values: FloatArray
-    price: FloatArray
 
 
 @dataclass(eq=False)
@@ -411,8 +406,8 @@ class RegionEvaluation:
         warm: FloatArray,
         parent: FloatArray,
         reach: FloatArray,
-    ) -> Evaluated:
-        """Bound regions; those that cannot beat the incumbent are told apart before any distance is computed."""
+    ) -> tuple[IntArray, FloatArray, Evaluated]:
+        """Bound regions; those that cannot beat the incumbent, whose and how high they are, are not looked at."""
         targets = self.targets[people]
         bound = self._bound(regions, people, state)
         upper = np.minimum(parent, _highest(self.layout, regions, bound, self.origin[people]))
@@ -433,21 +428,13 @@ class RegionEvaluation:
         self.offer(who, values, losses)
         split = self._by_distance(part, who, least, gap, split)
         one_answer, price = self._answers(part, bound, who, least, values, returns)
-        return Evaluated(
-            people[dropped],
-            upper[dropped],
-            who,
-            above,
-            part,
-            bound.state,
-            least.point,
-            split,
-            reach,
+        found = Evaluated(
+            Contender(who, part, values, above, price),
+            Open(part, bound.state, least.point.astype(np.float32), split, reach),
             tol[kept],
             one_answer,
-            values,
-            price,
         )
+        return people[dropped], upper[dropped], found
 
     def _priced(
         self,
@@ -508,7 +495,7 @@ class RegionEvaluation:
             return reach
         who = people[at]
         smaller = within_reach(self.layout, self.form, regions.take(at), self.origin[who], warm[at], now[at])
-        regions.low[at], regions.high[at], regions.allowed[at] = smaller.low, smaller.high, smaller.allowed
+        regions.put(at, smaller)
         bound.put(at, self._bound(smaller, who, bound.state[at]))
         reach[at] = now[at]
         return reach
@@ -548,7 +535,7 @@ class RegionEvaluation:
         column = per_column.argmax(axis=1)
         rows = np.arange(len(people))
         useful = other & (per_column[rows, column] > 1e-9)
-        result = Split(split.column.copy(), split.cut.copy(), split.left.copy())
+        result = split.made_of(map(np.copy, split.arrays()))
         result.column[useful] = column[useful]
         result.column[other & ~useful & (split.column < 0)] = -1
         for i in np.flatnonzero(useful):
@@ -576,11 +563,5 @@ def _highest(layout: TableLayout, regions: Regions, bound: LossBound, origin: Fl
     if bound.slope is None:
         return bound.upper
     lower, upper = encoded_box(layout, regions)
-    slope = bound.slope
-    with np.errstate(invalid="ignore"):
-        ends = np.where(slope > 0, slope * upper, np.where(slope < 0, slope * lower, 0.0))
-    for first, last, _ in layout.blocks:
-        part = np.where(upper[:, first:last] > 0, slope[:, first:last], -np.inf)
-        ends[:, first] = part.max(axis=1)
-        ends[:, first + 1 : last] = 0.0
-    return np.asarray(bound.upper + ends.sum(axis=1) - (slope * origin).sum(axis=1))
+    top = extremes(bound.slope[:, None], lower, upper, layout.blocks)[:, 0]
+    return np.asarray(bound.upper + top - (bound.slope * origin).sum(axis=1))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -241,25 +241,93 @@ def not_linear(column: Column) -> str:
     )
 
 
-# The arrays that a region is made of.
-BOX = ("low", "high", "allowed")
 ByteArray: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 
+class Arrays:
+    """Base of dataclasses of arrays that stand side by side, one row each; groups of arrays count as their arrays."""
+
+    def arrays(self) -> list[Any]:
+        """Return all arrays, those of groups too; None for one that is not there."""
+        return [array for part in vars(self).values() for array in _arrays_in(part)]
+
+    def made_of(self, arrays: Iterable[Any]) -> Self:
+        """Return the same kind of rows, of other arrays."""
+        rest = iter(arrays)
+        return type(self)(*(_like(part, rest) for part in vars(self).values()))
+
+    def __len__(self) -> int:
+        return len(self.arrays()[0])
+
+    def take(self, at: Any) -> Self:
+        """Return some of the rows."""
+        return self.made_of(None if array is None else array[at] for array in self.arrays())
+
+    def put(self, at: Any, other: Self) -> None:
+        """Overwrite some of the rows."""
+        for array, new in zip(self.arrays(), other.arrays(), strict=True):
+            if array is not None:
+                array[at] = new
+
+
+def _arrays_in(part: Any) -> Sequence[Any]:
+    return part.arrays() if isinstance(part, Arrays) else part if isinstance(part, tuple) else [part]
+
+
+def _like(part: Any, rest: Iterator[Any]) -> Any:
+    if isinstance(part, Arrays):
+        return part.made_of(rest)
+    return tuple(next(rest) for _ in part) if isinstance(part, tuple) else next(rest)
+
+
+ArraysT = TypeVar("ArraysT", bound=Arrays)
+
+
+def joined(parts: Sequence[ArraysT]) -> ArraysT:
+    """Return the rows of all parts."""
+    return parts[0].made_of(map(np.concatenate, zip(*(part.arrays() for part in parts), strict=True)))
+
+
+class Pool(Generic[ArraysT]):
+    """Rows in one block of memory: places are given back and used again."""
+
+    def __init__(self) -> None:
+        self._held: ArraysT | None = None
+        self._free: list[int] = []
+        self._size = 0
+
+    def add(self, rows: ArraysT) -> list[int]:
+        """Store rows; return their places."""
+        slots = [self._free.pop() for _ in range(min(len(rows), len(self._free)))]
+        fresh = len(rows) - len(slots)
+        slots += range(self._size, self._size + fresh)
+        self._size += fresh
+        have = 0 if self._held is None else len(self._held)
+        if self._held is None or self._size > have:
+            more = max(self._size, 2 * have, 1024) - have
+            empty = rows.made_of(np.empty((more, *array.shape[1:]), array.dtype) for array in rows.arrays())
+            self._held = empty if self._held is None else joined([self._held, empty])
+        self._held.put(slots, rows)
+        return slots
+
+    def take(self, slots: list[int]) -> ArraysT:
+        """Return what is stored in places, and free them."""
+        assert self._held is not None  # nothing is taken that was not added
+        self.free(slots)
+        return self._held.take(slots)
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Give places back."""
+        self._free += slots
+
+
 @dataclass(frozen=True, eq=False)
-class Regions:
+class Regions(Arrays):
     """Many regions at once."""
 
     low: FloatArray
     high: FloatArray
     allowed: ByteArray
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    def take(self, at: Any) -> Regions:
-        """Return some of them."""
-        return Regions(self.low[at], self.high[at], self.allowed[at])
 
     def hold(self, layout: TableLayout, values: FloatArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether each region holds the row of values beside it, (n,)."""
@@ -271,16 +339,12 @@ class Regions:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Split(Arrays):
     """How regions are cut in two."""
 
     column: IntArray
     cut: FloatArray
     left: ByteArray
-
-    def take(self, at: Any) -> Split:
-        """Return some of them."""
-        return Split(self.column[at], self.cut[at], self.left[at])
 
 
 def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
@@ -306,9 +370,8 @@ def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
 
 def divide(layout: TableLayout, regions: Regions, split: Split) -> Regions:
     """Cut regions in two: first all left parts, then all right parts."""
-    n = len(regions)
-    low, high = np.concatenate([regions.low] * 2), np.concatenate([regions.high] * 2)
-    allowed = np.concatenate([regions.allowed] * 2)
+    n, halves = len(regions), joined([regions, regions])
+    low, high, allowed = halves.low, halves.high, halves.allowed
     rows = np.arange(n)
     numbers = rows[~layout.is_category[split.column]]
     column, cut = split.column[numbers], split.cut[numbers]
@@ -322,7 +385,7 @@ def divide(layout: TableLayout, regions: Regions, split: Split) -> Regions:
         left = split.left[among] != 0
         allowed[among] &= ~own | left
         allowed[n + among] &= ~own | ~left
-    return Regions(low, high, allowed)
+    return halves
 
 
 def halves(layout: TableLayout, regions: Regions, column: IntArray, values: FloatArray) -> Split:

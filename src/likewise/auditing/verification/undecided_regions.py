@@ -5,18 +5,20 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from likewise.auditing.bounds.family import Family
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import (
-    BOX,
+    Arrays,
+    Pool,
     Regions,
     Split,
     TableLayout,
     divide,
+    joined,
     open_columns,
     whole_domain,
 )
@@ -178,20 +180,16 @@ _AT_ONCE = 256
 _FEW_ROWS = 8
 
 
-class _Node(NamedTuple):
-    """An open region: where it will be cut, and what was settled of it."""
+@dataclass(frozen=True, eq=False)
+class _Open(Arrays):
+    """Open regions: where they will be cut, and what was settled of them."""
 
-    low: FloatArray
-    high: FloatArray
-    allowed: Any
+    regions: Regions
     labels: IntArray
     off: Any
-    column: int
-    cut: float
-    left: Any
-    proved: float
-    flips: float
-    branch: tuple[int, ...]
+    split: Split
+    proved: FloatArray
+    flips: FloatArray
 
 
 class UndecidedRegions:
@@ -199,7 +197,9 @@ class UndecidedRegions:
 
     def __init__(self, family: Family, values: SensitiveValues, examples: FlipExamples) -> None:
         self.family, self.layout, self.values = family, family.layout, values
-        self.heap: list[tuple[float, int, _Node]] = []
+        # How much is open of a region, its place, and its branch.
+        self.heap: list[tuple[float, int, int, tuple[int, ...]]] = []
+        self._pool: Pool[_Open] = Pool()
         self.proved = self.flips = self.unknown = 0.0
         self.examples = examples
         self.tree = RegionTree()
@@ -219,22 +219,17 @@ class UndecidedRegions:
     def advance(self) -> None:
         """Cut the regions that leave most open."""
         count = min(len(self.heap), max(1, _AT_ONCE // len(self.values.low)))
-        taken = [heapq.heappop(self.heap)[2] for _ in range(count)]
-        for node in taken:
-            self.proved -= node.proved
-            self.flips -= node.flips
-            self.tree.add(node.branch, -node.proved, -node.flips)
-        regions = Regions(*(np.stack([getattr(node, name) for node in taken]) for name in BOX))
-        split = Split(
-            np.array([node.column for node in taken]),
-            np.array([node.cut for node in taken]),
-            np.stack([node.left for node in taken]),
+        taken = [heapq.heappop(self.heap) for _ in range(count)]
+        cut = self._pool.take([slot for _, _, slot, _ in taken])
+        branches = [branch for _, _, _, branch in taken]
+        for branch, proved, flips in zip(branches, cut.proved.tolist(), cut.flips.tolist(), strict=True):
+            self.proved -= proved
+            self.flips -= flips
+            self.tree.add(branch, -proved, -flips)
+        halves, both = divide(self.layout, cut.regions, cut.split), joined([cut, cut])
+        self._look(
+            halves, both.labels, both.off, volumes(self.layout, halves, self.values.columns), branches * 2
         )
-        halves = divide(self.layout, regions, split)
-        volume = volumes(self.layout, halves, self.values.columns)
-        labels = np.stack([node.labels for node in taken] * 2)
-        off = np.stack([node.off for node in taken] * 2)
-        self._look(halves, labels, off, volume, [node.branch for node in taken] * 2)
 
     def _look(
         self, regions: Regions, labels: IntArray, off: Any, volume: FloatArray, parents: list[tuple[int, ...]]
@@ -328,22 +323,10 @@ class UndecidedRegions:
             return
         part = regions.take(going)
         split = self.family.cuts(part, column[going], middle[going])
-        for k, i in enumerate(going):
+        slots = self._pool.add(_Open(part, labels[going], off[going], split, proved[going], flips[going]))
+        for i, slot in zip(going, slots, strict=True):
             self._counter += 1
-            node = _Node(
-                part.low[k],
-                part.high[k],
-                part.allowed[k],
-                labels[i],
-                off[i],
-                int(split.column[k]),
-                float(split.cut[k]),
-                split.left[k],
-                float(proved[i]),
-                float(flips[i]),
-                branches[i],
-            )
-            heapq.heappush(self.heap, (-float(left[i]), self._counter, node))
+            heapq.heappush(self.heap, (-float(left[i]), self._counter, slot, branches[i]))
 
     def _few(self, regions: Regions) -> np.ndarray[Any, np.dtype[np.bool_]]:
         if not self._by_rows_at_all:

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from likewise.auditing.bounds.linear.margin import MarginSupremum
 from likewise.auditing.bounds.linear.model import LinearModel, Problem, penalised
+from likewise.auditing.bounds.regions import Arrays
 from likewise.core.checks import FloatArray, IntArray, check_number
 
 # The inner supremum of a binary linear model without a box: one dimension, solved to rounding.
@@ -62,8 +63,8 @@ _BLAHUT_STEPS = 30
 _MAX_LEVELS = 60
 
 
-@dataclass
-class _Nodes:
+@dataclass(eq=False)
+class _Nodes(Arrays):
     """Open simplices.
 
     Whose row (N,), the vertices (N, C, C), bounds of G at the vertices and how far above G they may be
@@ -75,9 +76,6 @@ class _Nodes:
     value: FloatArray
     slack: FloatArray
     bound: FloatArray
-
-    def take(self, at: IntArray) -> _Nodes:
-        return _Nodes(self.row[at], self.vertex[at], self.value[at], self.slack[at], self.bound[at])
 
 
 @dataclass
