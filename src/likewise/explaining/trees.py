@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.auditing.bounds.tree_tables import peaks
-from likewise.auditing.bounds.trees import packed, side_of
+from likewise.auditing.bounds.trees import highest_leaf, packed, side_of
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.compiled import compiled
 from likewise.explaining.engine import Ask, Effort, Least
@@ -25,39 +25,6 @@ if TYPE_CHECKING:
 
 _DENIED = 3
 _EMPTY, _FOUND, _UNCLEAR, _FULL = 0, 1, 2, 4
-
-
-@compiled
-def _highest(root, k, trees, first_word, low, high, words, stack):  # type: ignore[no-untyped-def]
-    """The highest leaf of one tree that a box reaches."""
-    left, right, column, cut, group, words_left, values, peak = trees
-    best = -np.inf
-    stack[0] = root
-    size = 1
-    while size:
-        size -= 1
-        at = stack[size]
-        if peak[at, k] <= best:
-            continue
-        if left[at] < 0:
-            best = values[at, k]
-            continue
-        side = side_of(at, column, cut, group, words_left, first_word, low, high, words)
-        if side == 0:
-            stack[size] = left[at]
-            size += 1
-        elif side == 1:
-            stack[size] = right[at]
-            size += 1
-        elif peak[left[at], k] > peak[right[at], k]:
-            stack[size] = right[at]
-            stack[size + 1] = left[at]
-            size += 2
-        else:
-            stack[size] = left[at]
-            stack[size + 1] = right[at]
-            size += 2
-    return best
 
 
 @compiled
@@ -106,7 +73,7 @@ def _reaches(roots, base, slack, rest, trees, first_word, low, high, words, stac
     for k in range(n_components):
         total = base[k]
         for t in range(roots.shape[0]):
-            total += _highest(roots[t], k, trees, first_word, low, high, words, stack)
+            total += highest_leaf(roots[t], k, trees, first_word, low, high, words, stack)
             if total + rest[t + 1, k] < -slack:
                 return False
     return True
@@ -307,7 +274,7 @@ def _cut_trees(n, boxes, model, table, waiting, gaps, nodes, stack):  # type: ig
     for t in range(roots.shape[0]):
         nodes[t] = -1
         here = values[_leaf(roots[t], trees, first_word, picks[n]), k]
-        gap = _highest(roots[t], k, trees, first_word, lows[n], highs[n], words[n], stack) - here
+        gap = highest_leaf(roots[t], k, trees, first_word, lows[n], highs[n], words[n], stack) - here
         gaps[t] = gap
         if gap <= 0.0:
             continue

@@ -19,7 +19,7 @@ from scipy.special import softmax
 
 from likewise.auditing.bounds.family import Reading
 from likewise.auditing.bounds.networks import NetworkFamily
-from likewise.auditing.bounds.regions import TableLayout, not_linear
+from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import affine_of, encoded_sources, pipeline_sources, raw_sources
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.core.checks import FloatArray, IntArray
@@ -218,33 +218,13 @@ def _special(layout: TableLayout, i: int) -> Iterator[float]:
 
 def of_encoded_rows(net: Layers, layout: TableLayout, names: Sequence[str] | None) -> Layers:
     """Put the way from encoded rows to the table's numbers in front of a network: W(Ax + c) + b = (WA)x + (Wc + b)."""
-    known = {column.name: i for i, column in enumerate(layout.columns)}
-    wanted = list(known) if names is None else list(names)
-    missing = [name for name in wanted if name not in known]
-    if missing or len(wanted) != net.n_inputs:
+    wanted = [column.name for column in layout.columns] if names is None else list(names)
+    if len(wanted) != net.n_inputs:
         raise InputError(
-            f"bounds: the network takes {net.n_inputs} columns of the table, and the domain has "
-            f"{'no ' + repr(missing[0]) if missing else f'{len(wanted)} of them'}. Pass the domain of its table."
+            f"bounds: the network takes {net.n_inputs} columns of the table, and the domain has {len(wanted)} of them. "
+            "Pass the domain of its table."
         )
-    spread, centre = np.zeros((len(wanted), layout.width)), np.zeros(len(wanted))
-    for row, name in enumerate(wanted):
-        column = layout.columns[known[name]]
-        if not column.categories:
-            if column.curve is not None:
-                raise InputError(not_linear(column))
-            spread[row, column.start], centre[row] = column.scale, column.mean
-            continue
-        try:
-            values = np.array([float(category) for category in column.categories])
-        except (TypeError, ValueError):
-            raise InputError(
-                f"bounds: the network takes numbers, and column {name!r} is text. Pass a network of encoded rows."
-            ) from None
-        if column.is_binary:
-            spread[row, column.start], centre[row] = values[1] - values[0], values[0]
-        else:
-            spread[row, column.slice] = values
-    return behind(net, AffineMap(spread, centre))
+    return behind(net, AffineMap(*affine_of(layout, raw_sources(layout, wanted))))
 
 
 def behind(net: Layers, numbers: AffineMap) -> Layers:
@@ -294,7 +274,8 @@ def family_of(
     else:
         if encoded and own is not None and not own.is_identity:
             raise InputError("family_of: the trees' own encoding of the table is not the domain's.")
-        sources = encoded_sources(layout) if encoded else raw_sources(layout, trees, adapter.feature_names)
+        names = trees.feature_names if adapter.feature_names is None else adapter.feature_names
+        sources = encoded_sources(layout) if encoded else raw_sources(layout, names, trees.categories)
         return TreeFamily(trees, layout, sources, objective, _answered(adapter, trees))
     try:
         net = _network(inner, adapter, layout, encoded, own)

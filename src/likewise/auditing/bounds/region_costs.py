@@ -22,11 +22,29 @@ _ROUNDING = 1e-13
 
 
 @compiled
-def _half_gradient(j, x, origin, inside, scale, basis, values):  # type: ignore[no-untyped-def]
+def _half_slope(j, x, origin, inside, metric):  # type: ignore[no-untyped-def]
     """(Σ(x − x₀))_j, from the coordinates inside the basis."""
+    scale, basis, values = metric
     total = scale * (x[j] - origin[j])
     for k in range(len(values)):
         total += values[k] * basis[j, k] * inside[k]
+    return total
+
+
+@compiled
+def _gradient(j, x, origin, inside, metric, price, slope):  # type: ignore[no-untyped-def]
+    """Slope of price · d² − slope·x along coordinate j."""
+    return 2.0 * price * _half_slope(j, x, origin, inside, metric) - slope[j]
+
+
+@compiled
+def _curvature(j, other, metric):  # type: ignore[no-untyped-def]
+    """d² of a unit step along coordinate j, and back along another if that is not −1."""
+    scale, basis, values = metric
+    total = scale if other < 0 else 2.0 * scale
+    for k in range(len(values)):
+        step = basis[j, k] if other < 0 else basis[j, k] - basis[other, k]
+        total += values[k] * step * step
     return total
 
 
@@ -72,16 +90,13 @@ def begin(lower, upper, warm, blocks, in_block, x):  # type: ignore[no-untyped-d
 @compiled
 def sweep(lower, upper, origin, metric, blocks, in_block, price, slope, x, inside):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent: numbers one by one, categories by exchanging shares; returns the largest step."""
-    scale, basis, values = metric
+    basis = metric[1]
     largest = 0.0
     for j in range(len(x)):
         if in_block[j] or lower[j] == upper[j]:
             continue
-        gradient = 2.0 * price * _half_gradient(j, x, origin, inside, scale, basis, values) - slope[j]
-        curvature = scale
-        for k in range(len(values)):
-            curvature += values[k] * basis[j, k] * basis[j, k]
-        curvature *= 2.0 * price
+        gradient = _gradient(j, x, origin, inside, metric, price, slope)
+        curvature = 2.0 * price * _curvature(j, -1, metric)
         if curvature > 1e-12:
             new = min(max(x[j] - gradient / curvature, lower[j]), upper[j])
         elif gradient > 0.0:
@@ -99,18 +114,14 @@ def sweep(lower, upper, origin, metric, blocks, in_block, price, slope, x, insid
             for j in range(blocks[b, 0], blocks[b, 1]):
                 if upper[j] == 0.0:
                     continue
-                g = 2.0 * price * _half_gradient(j, x, origin, inside, scale, basis, values) - slope[j]
+                g = _gradient(j, x, origin, inside, metric, price, slope)
                 if g < g_best:
                     best, g_best = j, g
                 if x[j] > 0.0 and g > g_worst:
                     worst, g_worst = j, g
             if best < 0 or worst < 0 or best == worst or g_worst - g_best <= 1e-12:
                 break
-            curvature = 2.0 * scale
-            for k in range(len(values)):
-                difference = basis[best, k] - basis[worst, k]
-                curvature += values[k] * difference * difference
-            curvature *= 2.0 * price
+            curvature = 2.0 * price * _curvature(best, worst, metric)
             step = x[worst]
             if curvature > 1e-12:
                 step = min(step, (g_worst - g_best) / curvature)
@@ -128,10 +139,9 @@ def sweep(lower, upper, origin, metric, blocks, in_block, price, slope, x, insid
 @compiled
 def tangent(lower, upper, origin, metric, blocks, in_block, price, slope, x, inside):  # type: ignore[no-untyped-def]
     """F at x, and the least value of its tangent over the region, less the rounding of the sums."""
-    scale, basis, values = metric
     value, least, size = 0.0, 0.0, 0.0
     for j in range(len(x)):
-        half = _half_gradient(j, x, origin, inside, scale, basis, values)
+        half = _half_slope(j, x, origin, inside, metric)
         term = price * half * (x[j] - origin[j]) - slope[j] * x[j]
         value += term
         size += abs(term)
@@ -151,7 +161,7 @@ def tangent(lower, upper, origin, metric, blocks, in_block, price, slope, x, ins
         for j in range(blocks[b, 0], blocks[b, 1]):
             if upper[j] == 0.0:
                 continue
-            g = 2.0 * price * _half_gradient(j, x, origin, inside, scale, basis, values) - slope[j]
+            g = _gradient(j, x, origin, inside, metric, price, slope)
             lowest = min(lowest, g)
             mixed += g * x[j]
             size += abs(g)
@@ -162,7 +172,7 @@ def tangent(lower, upper, origin, metric, blocks, in_block, price, slope, x, ins
 @compiled
 def _choose(low, high, allowed, origin, metric, shape, price, slope, x, inside, row):  # type: ignore[no-untyped-def]
     """Turn x into a row that can exist, then improve it column by column among such rows; fills `row` with values."""
-    scale, basis, values = metric
+    basis = metric[1]
     kinds, start, count, offset, numbers = shape
     for p in range(len(kinds)):
         if kinds[p] < 2:
@@ -192,11 +202,8 @@ def _choose(low, high, allowed, origin, metric, shape, price, slope, x, inside, 
             if kinds[p] < 2:
                 if low[p] == high[p]:
                     continue
-                g = 2.0 * price * _half_gradient(j, x, origin, inside, scale, basis, values) - slope[j]
-                curvature = scale
-                for k in range(len(values)):
-                    curvature += values[k] * basis[j, k] * basis[j, k]
-                curvature *= 2.0 * price
+                g = _gradient(j, x, origin, inside, metric, price, slope)
+                curvature = 2.0 * price * _curvature(j, -1, metric)
                 if curvature <= 1e-12:
                     continue
                 value = decode_number(p, x[j] - g / curvature, numbers)
@@ -213,23 +220,11 @@ def _choose(low, high, allowed, origin, metric, shape, price, slope, x, inside, 
                     if c == now or allowed[offset[p] + c] == 0:
                         continue
                     if count[p] == 2:
-                        step = float(c - now)
-                        g = (
-                            2.0 * price * _half_gradient(j, x, origin, inside, scale, basis, values)
-                            - slope[j]
-                        )
-                        curvature = scale
-                        for k in range(len(values)):
-                            curvature += values[k] * basis[j, k] * basis[j, k]
-                        change = g * step + price * curvature
+                        gained, other = _gradient(j, x, origin, inside, metric, price, slope) * (c - now), -1
                     else:
-                        to = 2.0 * price * _half_gradient(j + c, x, origin, inside, scale, basis, values)
-                        back = 2.0 * price * _half_gradient(j + now, x, origin, inside, scale, basis, values)
-                        curvature = 2.0 * scale
-                        for k in range(len(values)):
-                            difference = basis[j + c, k] - basis[j + now, k]
-                            curvature += values[k] * difference * difference
-                        change = to - back - slope[j + c] + slope[j + now] + price * curvature
+                        gained, other = _gradient(j + c, x, origin, inside, metric, price, slope), j + now
+                        gained -= _gradient(other, x, origin, inside, metric, price, slope)
+                    change = gained + price * _curvature(j if other < 0 else j + c, other, metric)
                     if change < gain:
                         best, gain = c, change
                 if best != now:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,15 +55,14 @@ def encoded_sources(layout: TableLayout) -> tuple[FeatureSource, ...]:
 
 
 def raw_sources(
-    layout: TableLayout, trees: TreeEnsemble, names: Sequence[str] | None = None
+    layout: TableLayout, names: Sequence[str] | None, categories: Mapping[int, Sequence[Any]] = {}
 ) -> tuple[FeatureSource, ...]:
-    """Sources of a model that sees the table itself, its categories by their own codes."""
+    """Sources of a model that sees the table itself, its categories by the model's own codes or as the numbers they are."""
     known = {column.name: i for i, column in enumerate(layout.columns)}
-    wanted = names if names is not None else trees.feature_names
-    if wanted is None:
+    if names is None:
         raise InputError("bounds: the model does not know the names of its columns. Pass them as 'names'.")
     sources = []
-    for j, name in enumerate(wanted):
+    for j, name in enumerate(names):
         if name not in known:
             raise InputError(
                 f"bounds: the model's column {name!r} is none of the domain's: {list(known)[:12]}."
@@ -72,9 +71,7 @@ def raw_sources(
         if column.kind != "categorical":
             sources.append(FeatureSource(known[name]))
             continue
-        sources.append(
-            FeatureSource(known[name], table=_codes(column.categories, trees.categories.get(j), name))
-        )
+        sources.append(FeatureSource(known[name], table=_codes(column.categories, categories.get(j), name)))
     return tuple(sources)
 
 
@@ -116,7 +113,8 @@ def _codes(categories: Sequence[Any], codes: Sequence[Any] | None, name: str) ->
         return np.array([float(category) for category in categories])
     except (TypeError, ValueError):
         raise InputError(
-            f"bounds: the domain's column {name!r} has categories, and the model does not say their codes."
+            f"bounds: the domain's column {name!r} has categories, and the model does not say their codes. "
+            "Pass a model of encoded rows."
         ) from None
 
 

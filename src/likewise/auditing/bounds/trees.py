@@ -61,6 +61,40 @@ def packed(flags, offset, count, first_word):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def highest_leaf(at, k, trees, first_word, low, high, words, stack):  # type: ignore[no-untyped-def]
+    """The highest component k of a leaf below a node that a region reaches."""
+    left, right, column, cut, group, left_words, values, peak = trees
+    best = -np.inf
+    stack[0] = at
+    size = 1
+    while size > 0:
+        size -= 1
+        at = stack[size]
+        if peak[at, k] <= best:
+            continue
+        if left[at] < 0:
+            best = values[at, k]
+            continue
+        side = side_of(at, column, cut, group, left_words, first_word, low, high, words)
+        if side == 0:
+            stack[size] = left[at]
+            size += 1
+        elif side == 1:
+            stack[size] = right[at]
+            size += 1
+        elif peak[left[at], k] > peak[right[at], k]:
+            # The more promising side last, so that it is looked at first.
+            stack[size] = right[at]
+            stack[size + 1] = left[at]
+            size += 2
+        else:
+            stack[size] = left[at]
+            stack[size + 1] = right[at]
+            size += 2
+    return best
+
+
+@compiled
 def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  # type: ignore[no-untyped-def]
     """Find the highest leaf of every tree over every region."""
     left, right, column, cut, group, _, values, peak = trees
@@ -69,7 +103,7 @@ def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  
     stack = np.empty(4096, dtype=np.int64)
     words = np.empty(first_word[-1], dtype=np.uint64)
     for i in range(n):
-        y = label[i]
+        own = left, right, column, cut, group, left_words, values[label[i]], peak[label[i]]
         _pack(allowed[i], offset, count, first_word, words)
         for t in range(n_trees):
             node = np.int64(start[i, t])
@@ -79,38 +113,8 @@ def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  
                     break
                 node = left[node] if side == 0 else right[node]
             state[i, t] = node
-            if left[node] < 0:
-                for k in range(width):
-                    top[i, t, k] = values[y, node, k]
-                continue
             for k in range(width):
-                best, size = -np.inf, 1
-                stack[0] = node
-                while size > 0:
-                    size -= 1
-                    at = stack[size]
-                    if peak[y, at, k] <= best:
-                        continue
-                    if left[at] < 0:
-                        best = values[y, at, k]
-                        continue
-                    side = side_of(at, column, cut, group, left_words, first_word, low[i], high[i], words)
-                    if side == 0:
-                        stack[size] = left[at]
-                        size += 1
-                    elif side == 1:
-                        stack[size] = right[at]
-                        size += 1
-                    elif peak[y, left[at], k] > peak[y, right[at], k]:
-                        # The more promising side last, so that it is looked at first.
-                        stack[size] = right[at]
-                        stack[size + 1] = left[at]
-                        size += 2
-                    else:
-                        stack[size] = left[at]
-                        stack[size + 1] = right[at]
-                        size += 2
-                top[i, t, k] = best
+                top[i, t, k] = highest_leaf(node, k, own, first_word, low[i], high[i], words, stack)
 
 
 @compiled

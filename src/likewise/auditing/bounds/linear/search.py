@@ -55,28 +55,9 @@ class AttainedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ExactDual:
-    """V(ε) of a linear model.
+    """V(ε) of a linear model: an upper bound `value`, and V(ε) itself if `exact`; `lower` is attained by the `mixture`.
 
-    Parameters
-    ----------
-    value : float
-        λε + mean of ℓ^c_λ at the best λ found: an upper bound of V(ε), and V(ε) itself where `exact`.
-    lower : float
-        Mean loss of a mixture of two unfair maps that spends at most ε: attained, so a lower bound of V(ε).
-    lam : float
-        The minimiser λ*.
-    eps : float
-        ε.
-    base_loss : float
-        Mean loss of the rows as they are.
-    exact : bool
-        Whether upper and lower bound agree to the tolerance and nothing was relaxed.
-    status : str
-        "solved", "over-estimated" or "unbounded".
-    result : ExactResult
-        The inner suprema at λ*.
-    mixture : tuple of AttainedRows
-        The unfair maps whose mixture attains `lower`: one, or the two on either side of λ*.
+    `result` has the inner suprema at the best λ; `mixture` are one or two unfair maps, `mixed` their λ.
     """
 
     value: float
@@ -85,10 +66,8 @@ class ExactDual:
     eps: float
     base_loss: float
     exact: bool
-    status: str
     result: ExactResult
     mixture: tuple[AttainedRows, ...] = ()
-    # λ of these maps.
     mixed: tuple[float, ...] = ()
 
     @property
@@ -150,9 +129,7 @@ def exact_dual(
     tol = min(tol, _FINE) if solve.has_paths else tol
     # Where some row's loss grows without end at no cost, V(ε) is infinite for every ε.
     if problem.model.loss != "zero_one" and problem.escapes(1.0)[problem.index].any():
-        return ExactDual(
-            np.inf, np.inf, np.inf, eps, float(problem.base_losses.mean()), True, "unbounded", solve(1.0)
-        )
+        return ExactDual(np.inf, np.inf, np.inf, eps, float(problem.base_losses.mean()), True, solve(1.0))
     if prices is not None:
         best, *maps = (_try(solve, lam, eps, tol) for lam in (prices[0], *prices[1]))
         return _finish(problem, best, -np.inf, tuple(maps) or (best,), eps, tol)
@@ -239,7 +216,6 @@ def _finish(
         eps,
         float(problem.base_losses.mean()),
         exact,
-        "solved" if exact else "over-estimated",
         best.result,
         tuple(line.attained() for line in maps),
         tuple(line.lam for line in maps),
@@ -274,7 +250,6 @@ def exact_bound(
     metric: Any,
     domain: Any,
     eps: float,
-    upper: float | None = None,
     confidence: float = 0.95,
     tol: float = 1e-6,
     max_nodes: int = 500,
@@ -284,11 +259,11 @@ def exact_bound(
 
     λ* is found on one half of the rows, and the dual evaluated on the other.
     """
-    ceiling = loss_ceiling(linear, domain) if upper is None else float(upper)
+    ceiling = loss_ceiling(linear, domain)
     if not np.isfinite(ceiling):
         raise InputError(
             "exact_bound: the loss has no upper bound on this domain, so no sample can bound its mean. "
-            "Pass a bounded domain, such as BoxDomain.from_data(X), or 'upper'."
+            "Pass a bounded domain, such as BoxDomain.from_data(X)."
         )
     rows = np.asarray(to_numpy(X), dtype=float)
     labels = to_numpy(y)

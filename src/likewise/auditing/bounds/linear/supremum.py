@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.special import expit
 from likewise.auditing.bounds.linear.margin import MarginSupremum
 from likewise.auditing.bounds.linear.model import LinearModel, Problem, penalised
 from likewise.auditing.bounds.regions import Arrays
-from likewise.core.checks import FloatArray, IntArray, check_number
+from likewise.core.checks import BoolArray, FloatArray, IntArray, check_number
 
 # The inner supremum of a binary linear model without a box: one dimension, solved to rounding.
 
@@ -353,43 +352,18 @@ def _shown_crossing(
 _NOTHING = 1e-12
 
 
-class ExactStatus(IntEnum):
-    """What is known about a row's supremum."""
-
-    ATTAINED = 0  #: `x` attains the supremum.
-    APPROACHED = 1  #: The supremum is a limit (the other side of a decision border); `x` is just past it.
-    OVERESTIMATED = 2  #: `value` is an upper bound, and `x` attains less.
-    UNBOUNDED = 3  #: The loss grows without end in a direction that costs nothing: the value is infinite.
-
-
 @dataclass(frozen=True, eq=False)
 class ExactResult:
-    """The inner supremum of each row.
+    """The inner supremum of each row: `value` is never less than sup over x of loss − λ d², and infinite if that grows without end.
 
-    Parameters
-    ----------
-    value : array of shape (n,)
-        sup over x of loss − λ d², never less than it; inf where it is unbounded.
-    x : array of shape (n, d)
-        The rows that attain it (or the best found); not a number where it is unbounded.
-    loss : array of shape (n,)
-        Loss at `x`; inf where unbounded.
-    squared_distance : array of shape (n,)
-        Squared fair distance from the row to `x`; 0 where unbounded.
-    exact : bool array of shape (n,)
-        Whether `value` is the supremum itself, up to the tolerance, rather than an over-estimate.
-    status : int8 array of shape (n,)
-        Codes of `ExactStatus`.
-    lam : float
-        λ.
+    `x` are the rows that attain it, or the best found. `exact` says if `value` is the supremum itself, up to the tolerance.
     """
 
     value: FloatArray
     x: FloatArray
     loss: FloatArray
     squared_distance: FloatArray
-    exact: np.ndarray[Any, np.dtype[np.bool_]]
-    status: np.ndarray[Any, np.dtype[np.int8]]
+    exact: BoolArray
     lam: float
 
     @property
@@ -513,10 +487,7 @@ class Solver:
         value = np.maximum(base, gain)
         delta = np.where(goes[:, None], move, 0.0)
         loss, cost = np.where(goes, 1.0, base), np.where(goes, paid, 0.0)
-        result = self._result(value, delta, loss, cost, lam, np.zeros(problem.n, dtype=bool), tol)
-        limit = goes & (base < 1.0) & result.exact
-        status = np.where(limit, ExactStatus.APPROACHED, result.status).astype(np.int8)
-        return ExactResult(value, result.x, loss, cost, result.exact, status, lam)
+        return self._result(value, delta, loss, cost, lam, np.zeros(problem.n, dtype=bool), tol)
 
     def _result(
         self,
@@ -525,7 +496,7 @@ class Solver:
         loss: FloatArray,
         cost: FloatArray,
         lam: float,
-        escaping: np.ndarray[Any, np.dtype[np.bool_]],
+        escaping: BoolArray,
         tol: float,
     ) -> ExactResult:
         problem = self.problem
@@ -534,9 +505,7 @@ class Solver:
             short = value - penalised(loss, cost, lam)
         exact = escaping | (short <= tol * (1.0 + np.abs(value)))
         exact &= problem.inside(x) | escaping
-        status = np.where(exact, ExactStatus.ATTAINED, ExactStatus.OVERESTIMATED)
-        status = np.where(escaping, ExactStatus.UNBOUNDED, status).astype(np.int8)
-        return ExactResult(value, x, loss, cost, exact, status, lam)
+        return ExactResult(value, x, loss, cost, exact, lam)
 
 
 def _logistic(problem: Problem, rows: IntArray, lam: float) -> tuple[FloatArray, FloatArray]:
