@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from likewise.auditing.case import Case, prepare_case, table_request
+from likewise.auditing.case import Case, MatchedPeople, match_people, prepare_case, table_request
 from likewise.auditing.request import AuditRequest
 from likewise.auditing.sources import open_people
 from likewise.core.checks import check_labels, check_same_length
@@ -99,6 +99,24 @@ def table_case(
         people = take_table(loaded, frame, y, needed, choices, asked.metric)
     ready = replace(asked, edits=parts)
     return prepare_case(loaded, people, ready, sensitive=names, favourable=favourable, missing=missing)
+
+
+def match_table(
+    model: Any,
+    X: Any,
+    y: Any,
+    names: Sequence[str],
+    *,
+    missing: str,
+    columns: Any = None,
+    owner: str,
+) -> MatchedPeople:
+    """Bring a model and a table of Python together for a question about decisions alone."""
+    frame = named_table(X, owner)
+    check_columns(frame, names, owner=owner, name="X")
+    loaded = loaded_model(model, frame)
+    people = take_table(loaded, frame, y, names, TableChoices(missing=missing, columns=columns))
+    return match_people(loaded, people, needed=names, missing=missing)
 
 
 def _check_order(frame: pd.DataFrame, y: Any) -> None:

@@ -11,18 +11,16 @@ import numpy as np
 
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.case import MatchedPeople, match_people
+from likewise.auditing.case import MatchedPeople
 from likewise.auditing.inference.sanity import Finding
-from likewise.auditing.python_case import loaded_model, named_table, take_table
-from likewise.auditing.verification.preparation import Prepared, prepare
+from likewise.auditing.python_case import match_table
+from likewise.auditing.verification.preparation import Prepared, prepare_matched
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.errors import InputError, LikewiseError, NotConvergedError, bad_parameter
-from likewise.core.frames import check_columns
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.counterfactuals.plausibility import learn_rules
 from likewise.counterfactuals.rules import Rules, read_rules
-from likewise.data.opening import TableChoices
 from likewise.explaining.engine import Effort, Engine, Least, SearchEngine, Status
 from likewise.explaining.moves import CostUnit, Moves
 from likewise.explaining.networks import MOST_LISTED, LinearEngine, NetworkEngine
@@ -348,13 +346,8 @@ def situate(
             owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
         )
     names = tuple(dict.fromkeys(sensitive_features))
-    frame = named_table(X, owner)
-    check_columns(frame, names, owner=owner, name="X")
-    loaded = loaded_model(model, frame)
-    people = take_table(loaded, frame, None, names, TableChoices(missing=missing, columns=columns))
-    return situation_of(
-        match_people(loaded, people, needed=names, missing=missing), names, asked, owner=owner
-    )
+    found = match_table(model, X, None, names, missing=missing, columns=columns, owner=owner)
+    return situation_of(found, names, asked, owner=owner)
 
 
 def situation_of(
@@ -371,12 +364,10 @@ def situation_of(
         )
     rules = _rules(asked.rules, found, names, owner)
     shown = found.frame if found.gaps is None else found.gaps.restored(found.frame)
-    everybody = prepare(
-        marked.model,
-        marked.domain,
+    everybody = prepare_matched(
+        marked,
         prepared,
-        people=found.frame[list(marked.columns)],
-        encoded=_encoded(marked),
+        found.frame,
         shown=shown[[name for name in plain.columns if name in shown.columns]],
         places=found.people.places,
     )
@@ -386,18 +377,8 @@ def situation_of(
         )
     proof = everybody
     if marked is not plain:
-        proof = prepare(
-            plain.model,
-            plain.domain,
-            prepared,
-            people=found.people.filled[list(plain.columns)],
-            encoded=_encoded(plain),
-        )
+        proof = prepare_matched(plain, prepared, found.people.filled)
     return Situation(owner, found, asked, everybody, proof, tuple(known), tuple(names), rules)
-
-
-def _encoded(matched: Any) -> bool | None:
-    return None if getattr(matched.model, "encoder", None) is not None else not matched.model.takes_frame
 
 
 def _rules(said: Any, found: MatchedPeople, names: Sequence[str], owner: str) -> Rules:

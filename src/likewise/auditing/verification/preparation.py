@@ -30,6 +30,7 @@ from likewise.core.plain import plain_cell
 from likewise.fair_metrics import euclidean
 from likewise.models import CallableModel, Model, as_model
 from likewise.models.losses import ZeroOne
+from likewise.models.matching import Matched
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +198,14 @@ def prepare(
         places,
         restored,
     )
+
+
+def prepare_matched(matched: Matched, names: Sequence[str], people: Any, **about: Any) -> Prepared:
+    """Bring people together with a model and a domain that fit each other already."""
+    own = getattr(matched.model, "encoder", None) is not None
+    encoded = None if own else not matched.model.takes_frame
+    people = None if people is None else people[list(matched.columns)]
+    return prepare(matched.model, matched.domain, names, people=people, encoded=encoded, **about)
 
 
 def read_values(

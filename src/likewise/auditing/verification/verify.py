@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.bounds.family import Family
-from likewise.auditing.case import MatchedPeople, match_people, with_encoding, with_unused
+from likewise.auditing.case import MatchedPeople, with_encoding, with_unused
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.verdict import Badge
-from likewise.auditing.python_case import loaded_model, named_table, take_table
+from likewise.auditing.python_case import match_table
 from likewise.auditing.verification.asked_shares import (
     Decide,
     Flip,
@@ -26,17 +26,14 @@ from likewise.auditing.verification.asked_shares import (
     proved_same,
     sample_rows,
 )
-from likewise.auditing.verification.preparation import Prepared, prepare, read_values
+from likewise.auditing.verification.preparation import Prepared, prepare, prepare_matched, read_values
 from likewise.auditing.verification.undecided_regions import UndecidedRegions, describe
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
-from likewise.core.frames import check_columns
 from likewise.core.messages import Message
 from likewise.core.plain import beside
 from likewise.data.case import Counted
 from likewise.data.domain import Domain
-from likewise.data.opening import TableChoices
-from likewise.models.matching import Matched
 
 Shares = tuple[float, float, float]
 
@@ -229,16 +226,7 @@ def verify(
         return _verify(asked, asked, **choices)
     if encoded:
         raise bad_parameter("verify", "encoded", allowed="False without 'domain'", got=encoded)
-    return verify_people(_matched(model, X, y, names, missing), names, **choices)
-
-
-def _matched(model: Any, X: Any, y: Any, names: Sequence[str], missing: str) -> MatchedPeople:
-    """Bring a model and a table of Python together, as an audit does."""
-    frame = named_table(X, "verify")
-    check_columns(frame, names, owner="verify", name="X")
-    loaded = loaded_model(model, frame)
-    people = take_table(loaded, frame, y, names, TableChoices(missing=missing))
-    return match_people(loaded, people, needed=names, missing=missing)
+    return verify_people(match_table(model, X, y, names, missing=missing, owner="verify"), names, **choices)
 
 
 def verify_people(
@@ -252,12 +240,10 @@ def verify_people(
     names = known or list(sensitive_features)
     plain, marked, frame = found.plain, found.matched, found.frame
     shown = frame if found.gaps is None else found.gaps.restored(frame)
-    asked = prepare(
-        marked.model,
-        marked.domain,
+    asked = prepare_matched(
+        marked,
         names,
-        people=frame[list(marked.columns)],
-        encoded=_takes_encoded(marked),
+        frame,
         labels=found.people.labels,
         shown=shown[list(plain.columns)],
         places=np.arange(1, len(frame) + 1) if found.people.places is None else found.people.places,
@@ -267,15 +253,8 @@ def verify_people(
     if marked is not plain:
         # What is proved is about people without missing cells; further examples are made of them.
         whole = found.people.frame[list(plain.columns)].notna().all(axis=1).to_numpy()
-        people = found.people.filled.loc[whole, list(plain.columns)] if whole.any() else None
-        proof = prepare(
-            plain.model,
-            plain.domain,
-            names,
-            people=people,
-            encoded=_takes_encoded(plain),
-            restored=asked.restored,
-        )
+        people = found.people.filled[whole] if whole.any() else None
+        proof = prepare_matched(plain, names, people, restored=asked.restored)
     result = _verify(proof, asked, seconds=seconds, absent=not known, **choices)
     return replace(
         result,
@@ -283,10 +262,6 @@ def verify_people(
         counted=found.people.counted,
         findings=with_encoding(plain, result.findings),
     )
-
-
-def _takes_encoded(matched: Matched) -> bool | None:
-    return None if getattr(matched.model, "encoder", None) is not None else not matched.model.takes_frame
 
 
 def _verify(
