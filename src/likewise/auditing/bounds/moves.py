@@ -130,8 +130,7 @@ def tree_arrays(trees: TableTrees, layout: TableLayout, loss: Loss, parts: Compo
         nodes[at, _CUT] = np.searchsorted(part, trees.cut[at])
     for node in np.flatnonzero(inner & (trees.group >= 0)):
         p, g = trees.column[node], trees.group[node]
-        goes = trees.goes_left[g, layout.offset[p] : layout.offset[p] + layout.count[p]]
-        for code in np.flatnonzero(goes):
+        for code in np.flatnonzero(trees.goes_left[g, layout.its(p)]):
             masks[g, code // 64] |= np.uint64(1) << np.uint64(code % 64)
     # What is summed before any tree stands behind the last leaf.
     values = np.ascontiguousarray(np.concatenate([trees.values, trees.base[:, None]], axis=1))

@@ -17,7 +17,7 @@ from likewise.auditing.bounds.family import (
 )
 from likewise.auditing.bounds.linear_bounds import Hidden, Lines, hidden_bounds, output_lines
 from likewise.auditing.bounds.moves import MoveArrays, layer_arrays
-from likewise.auditing.bounds.regions import Regions, Split, TableLayout, encoded_box, halves
+from likewise.auditing.bounds.regions import Regions, Split, TableLayout, encoded_box, everything, halves
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.models.layers import Layers
@@ -89,7 +89,7 @@ class NetworkFamily:
         self._head = np.array([[-1.0, 1.0]]) if net.n_outputs == 2 else np.eye(outputs)
         self.parts = Components.of(loss, outputs, probabilities=False)
         self._convex = outputs == 1 and isinstance(loss, (CrossEntropy, Hinge, Squared))
-        lower, upper = _whole_box(layout)
+        lower, upper = encoded_box(layout, everything(layout))
         # One component is a difference of at most two outputs.
         self._spread = float(np.abs(self._head).sum(axis=1).max())
         self._spread *= float(np.abs(self.parts.mixing).sum(axis=1).max())
@@ -286,11 +286,3 @@ class NetworkFamily:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(left > 0, -np.log(np.maximum(left, 0.0)), np.inf)
         return self.parts.losses(components, targets)
-
-
-def _whole_box(layout: TableLayout) -> tuple[FloatArray, FloatArray]:
-    """Encoded ends of the whole domain."""
-    low = np.array([[0.0 if c.categories else c.lower for c in layout.columns]])
-    high = np.array([[0.0 if c.categories else c.upper for c in layout.columns]])
-    lower, upper = encoded_box(layout, Regions(low, high, np.ones((1, layout.n_categories), dtype=np.uint8)))
-    return lower[0], upper[0]

@@ -365,9 +365,9 @@ def free_regions(layout: TableLayout, metric: Any, regions: Regions, own: FloatA
             if not moves[0]:
                 low[:, i] = high[:, i] = own[:, i]
             continue
-        count, first = len(column.categories), int(layout.offset[i])
+        count = len(column.categories)
         reach = np.repeat(moves, count) if column.width == 1 else moves
         codes = own[:, i].astype(np.int64)
         stay = np.arange(count)[None, :] == codes[:, None]
-        allowed[:, first : first + count] &= stay | (reach[None, :] & reach[codes][:, None])
+        allowed[:, layout.its(i)] &= stay | (reach[None, :] & reach[codes][:, None])
     return Regions(low, high, allowed)

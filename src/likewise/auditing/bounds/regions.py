@@ -207,6 +207,10 @@ class TableLayout:
         ]
         return np.array(found, dtype=np.int64).reshape(-1, 3)
 
+    def its(self, i: int) -> slice:
+        """Places of a column's categories among all."""
+        return slice(int(self.offset[i]), int(self.offset[i] + self.count[i]))
+
     def encode(self, values: FloatArray) -> FloatArray:
         """Encode rows of values, as the domain's own `encode` does."""
         values = np.asarray(values, dtype=np.float64)
@@ -357,8 +361,7 @@ def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
         if column.kind == "categorical":
             low[:, i], high[:, i] = 0.0, len(column.categories) - 1.0
             if column.immutable:
-                first, count = int(layout.offset[i]), int(layout.count[i])
-                allowed[:, first : first + count] = np.arange(count)[None, :] == own[:, None]
+                allowed[:, layout.its(i)] = np.arange(layout.count[i])[None, :] == own[:, None]
             continue
         floor, ceiling = column.lower, column.upper
         if column.kind == "integer":
@@ -366,6 +369,19 @@ def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
         low[:, i] = own if column.immutable else np.minimum(floor, own)
         high[:, i] = own if column.immutable else np.maximum(ceiling, own)
     return Regions(low, high, allowed)
+
+
+def middle_row(layout: TableLayout) -> FloatArray:
+    """A row in the middle of the domain, (1, P)."""
+    ends = [(0.0, 0.0) if c.categories else (c.lower, c.upper) for c in layout.columns]
+    low, high = np.nan_to_num(np.array(ends).T, neginf=-1e6, posinf=1e6)
+    return np.asarray(np.clip(np.floor((low + high) / 2.0), low, high)[None, :])
+
+
+def everything(layout: TableLayout) -> Regions:
+    """The whole domain as one region, whatever is immutable."""
+    free = TableLayout(tuple(replace(column, immutable=False) for column in layout.columns))
+    return whole_domain(free, middle_row(layout))
 
 
 def divide(layout: TableLayout, regions: Regions, split: Split) -> Regions:
@@ -409,9 +425,8 @@ def halves(layout: TableLayout, regions: Regions, column: IntArray, values: Floa
 def open_columns(layout: TableLayout, regions: Regions) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which columns have more than one value left in each region, (n, P)."""
     found = regions.high > regions.low
-    first = np.append(layout.offset, layout.n_categories)
     for i in np.flatnonzero(layout.is_category):
-        found[:, i] = regions.allowed[:, first[i] : first[i + 1]].sum(axis=1) > 1
+        found[:, i] = regions.allowed[:, layout.its(i)].sum(axis=1) > 1
     return found
 
 
@@ -429,8 +444,7 @@ def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, Floa
         wider = [np.where(low < high, rounding_of_places(column, end), 0.0) for end in ends]
         lower[:, column.start], upper[:, column.start] = ends[0] - wider[0], ends[1] + wider[1]
     for i in np.flatnonzero(layout.is_category):
-        column, first = layout.columns[i], int(layout.offset[i])
-        part = regions.allowed[:, first : first + int(layout.count[i])].astype(np.float64)
+        column, part = layout.columns[i], regions.allowed[:, layout.its(i)].astype(np.float64)
         if column.is_binary:
             lower[:, column.start] = np.where(part[:, 0] > 0, 0.0, 1.0)
             upper[:, column.start] = np.where(part[:, 1] > 0, 1.0, 0.0)

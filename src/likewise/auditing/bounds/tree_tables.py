@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.family import Components
-from likewise.auditing.bounds.regions import ByteArray, TableLayout, not_linear
+from likewise.auditing.bounds.regions import ByteArray, TableLayout, everything, not_linear
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.data.curve import Curve
@@ -203,8 +203,7 @@ class TableTrees:
         nodes, low, high, allowed = nodes[possible], low[possible], high[possible], allowed[possible]
         rows = np.clip(base[rng.integers(len(base), size=len(nodes))], low, high)
         for i in np.flatnonzero(layout.is_category):
-            its = slice(int(layout.offset[i]), int(layout.offset[i] + layout.count[i]))
-            at = allowed[:, its] != 0
+            at = allowed[:, layout.its(i)] != 0
             kept = at[np.arange(len(rows)), rows[:, i].astype(np.int64)]
             drawn = (rng.random(at.shape) * at).argmax(axis=1)
             rows[:, i] = np.where(kept, rows[:, i], drawn)
@@ -235,14 +234,8 @@ class TableTrees:
         parent[self.right[inner]] = inner
         # Of a node with several parents any one will do.
         parent[self.left[inner]], went_left[self.left[inner]] = inner, True
-        columns = layout.columns
-        low = np.tile([0.0 if c.categories else c.lower for c in columns], (len(nodes), 1))
-        high = np.tile(
-            [len(c.categories) - 1.0 if c.categories else c.upper for c in columns], (len(nodes), 1)
-        )
-        low[:, layout.is_integer] = np.ceil(low[:, layout.is_integer])
-        high[:, layout.is_integer] = np.floor(high[:, layout.is_integer])
-        allowed = np.ones((len(nodes), layout.n_categories), dtype=np.uint8)
+        whole = everything(layout).take(np.zeros(len(nodes), dtype=np.int64))
+        low, high, allowed = whole.low, whole.high, whole.allowed
         owner = np.repeat(np.arange(layout.n_columns), layout.count)
         at = nodes.copy()
         while (at >= 0).any():
@@ -266,15 +259,14 @@ class TableTrees:
             at[np.setdiff1d(np.arange(len(at)), going)] = -1
         possible = (low <= high).all(axis=1)
         for p in np.flatnonzero(layout.is_category):
-            its = slice(int(layout.offset[p]), int(layout.offset[p] + layout.count[p]))
-            possible &= allowed[:, its].any(axis=1)
+            possible &= allowed[:, layout.its(p)].any(axis=1)
         return low, high, allowed, possible
 
 
 def _mask(trees: TreeEnsemble, node: int, layout: TableLayout, source: FeatureSource) -> ByteArray:
     mask = np.zeros(layout.n_categories, dtype=np.uint8)
-    first, count = int(layout.offset[source.column]), int(layout.count[source.column])
-    mask[first : first + count] = trees.goes_left(node, source(np.arange(count, dtype=np.float64)))
+    codes = np.arange(layout.count[source.column], dtype=np.float64)
+    mask[layout.its(source.column)] = trees.goes_left(node, source(codes))
     return mask
 
 

@@ -113,9 +113,8 @@ class SensitiveValues:
             if not layout.is_category[column]:
                 low[:, column], high[:, column] = self.low[which, k], self.high[which, k]
                 continue
-            first, count = int(layout.offset[column]), int(layout.count[column])
             codes = self.low[which, k]
-            allowed[:, first : first + count] = np.arange(count)[None, :] == codes[:, None]
+            allowed[:, layout.its(column)] = np.arange(layout.count[column])[None, :] == codes[:, None]
         return Regions(low, high, allowed)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from likewise.auditing.bounds.families import Asker, check_rows, family_at, random_rows
 from likewise.auditing.bounds.family import Family
 from likewise.auditing.bounds.networks import NetworkFamily
-from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.regions import TableLayout, middle_row
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.inference.sanity import Finding, check_before_verdict
 from likewise.auditing.people import ASKED_TWICE, answers_repeat, tabular
@@ -22,7 +22,6 @@ from likewise.auditing.problem import AuditProblem, Coordinates
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import Enumeration, enumerate_sensitive
 from likewise.auditing.verification.asked_shares import OneHot, SensitiveValues, changed_people
-from likewise.auditing.verification.undecided_regions import middle_row
 from likewise.core.checks import BoolArray, FloatArray, to_numpy
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import declared_encoded, is_frame, to_pandas

@@ -32,8 +32,7 @@ def lowest_terms(layout: TableLayout, regions: Regions, slope: FloatArray) -> tu
             ends = [part * column.place(end[:, i]) for end in (regions.low, regions.high)]
             least[:, i], most[:, i] = np.minimum(*ends), np.maximum(*ends)
             continue
-        first, count = int(layout.offset[i]), int(layout.count[i])
-        terms, left = _category_terms(layout, slope, i), regions.allowed[:, first : first + count] != 0
+        terms, left = _category_terms(layout, slope, i), regions.allowed[:, layout.its(i)] != 0
         least[:, i] = np.where(left, terms, np.inf).min(axis=1)
         most[:, i] = np.where(left, terms, -np.inf).max(axis=1)
     return least, most
@@ -65,10 +64,7 @@ def share_above(
     if len(at):
         terms = np.zeros((len(at), layout.n_categories))
         for i in np.flatnonzero(layout.is_category):
-            first, count = int(layout.offset[i]), int(layout.count[i])
-            terms[:, first : first + count] = (
-                _category_terms(layout, slope[at], int(i)) - least[at, i][:, None]
-            )
+            terms[:, layout.its(i)] = _category_terms(layout, slope[at], int(i)) - least[at, i][:, None]
         values = np.where(layout.is_integer[None, :], regions.high[at] - regions.low[at] + 1.0, 0.0)
         share[at] = _counted(
             layout.shape[0],

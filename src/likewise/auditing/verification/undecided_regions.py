@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -18,9 +18,9 @@ from likewise.auditing.bounds.regions import (
     Split,
     TableLayout,
     divide,
+    everything,
     joined,
     open_columns,
-    whole_domain,
 )
 from likewise.auditing.verification.asked_shares import FlipExamples, SensitiveValues, settled
 from likewise.auditing.verification.shares_by_lines import ValueLines, shares_by_lines
@@ -33,8 +33,7 @@ def _sizes(layout: TableLayout, regions: Regions, apart: Any) -> FloatArray:
     """How many values each region has of each column, or how long its interval is, (n, P); 1 of columns left aside."""
     sizes = regions.high - regions.low + layout.is_integer
     for i in np.flatnonzero(layout.is_category):
-        first, count = int(layout.offset[i]), int(layout.count[i])
-        sizes[:, i] = regions.allowed[:, first : first + count].sum(axis=1)
+        sizes[:, i] = regions.allowed[:, layout.its(i)].sum(axis=1)
     sizes[:, list(apart)] = 1.0
     return sizes
 
@@ -56,19 +55,6 @@ def count_points(layout: TableLayout, regions: Regions, apart: Any = ()) -> Floa
     return np.asarray(sizes.prod(axis=1))
 
 
-def everything(layout: TableLayout) -> Regions:
-    """The whole domain as one region, whatever is immutable."""
-    free = TableLayout(tuple(replace(column, immutable=False) for column in layout.columns))
-    return whole_domain(free, middle_row(layout))
-
-
-def middle_row(layout: TableLayout) -> FloatArray:
-    """A row in the middle of the domain, (1, P)."""
-    ends = [(0.0, 0.0) if c.categories else (c.lower, c.upper) for c in layout.columns]
-    low, high = np.nan_to_num(np.array(ends).T, neginf=-1e6, posinf=1e6)
-    return np.asarray(np.clip(np.floor((low + high) / 2.0), low, high)[None, :])
-
-
 def points_of(layout: TableLayout, region: Regions, apart: Any = ()) -> FloatArray:
     """All rows of one region, (m, P); columns that are left aside are 0."""
     options: list[FloatArray] = []
@@ -76,8 +62,7 @@ def points_of(layout: TableLayout, region: Regions, apart: Any = ()) -> FloatArr
         if i in set(apart):
             options.append(np.zeros(1))
         elif column.categories:
-            first, count = int(layout.offset[i]), int(layout.count[i])
-            options.append(np.flatnonzero(region.allowed[0, first : first + count]).astype(np.float64))
+            options.append(np.flatnonzero(region.allowed[0, layout.its(i)]).astype(np.float64))
         elif column.kind == "integer":
             options.append(np.arange(region.low[0, i], region.high[0, i] + 1.0))
         else:
@@ -92,11 +77,8 @@ def describe(layout: TableLayout, low: FloatArray, high: FloatArray, allowed: An
         if i in set(apart):
             continue
         if column.categories:
-            first, count = int(layout.offset[i]), int(layout.count[i])
-            left = [
-                str(c) for c, ok in zip(column.categories, allowed[first : first + count], strict=True) if ok
-            ]
-            if len(left) < count:
+            left = [str(c) for c, ok in zip(column.categories, allowed[layout.its(i)], strict=True) if ok]
+            if len(left) < len(column.categories):
                 said.append(
                     f"{column.name} = {left[0]}"
                     if len(left) == 1
@@ -357,6 +339,5 @@ def _middles(layout: TableLayout, regions: Regions) -> FloatArray:
     middle = (regions.low + regions.high) / 2.0
     middle[:, layout.is_integer] = np.floor(middle[:, layout.is_integer])
     for i in np.flatnonzero(layout.is_category):
-        first, count = int(layout.offset[i]), int(layout.count[i])
-        middle[:, i] = regions.allowed[:, first : first + count].argmax(axis=1)
+        middle[:, i] = regions.allowed[:, layout.its(i)].argmax(axis=1)
     return middle
