@@ -18,11 +18,9 @@ from likewise.report import (
     Provenance,
     audit_document,
     comparison_document,
-    person_document,
-    recourse_document,
+    document_of,
     render_html,
     score_document,
-    verification_document,
     write_html,
 )
 from likewise.report.page import asset
@@ -85,7 +83,7 @@ def verification_page():
     frame = pd.DataFrame({"age": [20, 30, 40, 50], "sex": [0, 1, 0, 1]})
     tree = DecisionTreeClassifier().fit(frame, ["refused", "granted", "refused", "granted"])
     found = lw.verify(tree, frame, sensitive_features=["sex"])
-    return render_html(verification_document(found, name="tree", provenance=MADE))
+    return render_html(document_of(found, name="tree", provenance=MADE))
 
 
 def explanation_pages():
@@ -99,8 +97,8 @@ def explanation_pages():
     person = lw.explain(tree, frame, refused, **asked)
     burden = lw.recourse(tree, frame, sample=5, **asked)
     return {
-        "person": render_html(person_document(person, provenance=MADE)),
-        "recourse": render_html(recourse_document(burden, provenance=MADE)),
+        "person": render_html(document_of(person, provenance=MADE)),
+        "recourse": render_html(document_of(burden, provenance=MADE)),
     }
 
 

@@ -114,7 +114,7 @@ def command(
     about this person alone.
     """
     from likewise.explaining.person import explain_person
-    from likewise.report import person_document
+    from likewise.report import document_of
 
     progress = Progress(outputs.quiet)
     situation = _situation(model, table, given, progress, owner="person")
@@ -122,7 +122,7 @@ def command(
         place: Any = int(row) if row.lstrip("-").isdigit() else row
         found = explain_person(situation, place, alternatives=alternatives, reason_codes=reason_codes)
     made = provenance_now([table], [model])
-    document = person_document(found, name=model, source=table.name, provenance=made)
+    document = document_of(found, name=model, source=table.name, provenance=made)
     deliver_document(outputs, document)
 
 
@@ -170,7 +170,7 @@ def recourse(
     under every other value of the sensitive columns.
     """
     from likewise.explaining.burden import recourse_of
-    from likewise.report import recourse_document
+    from likewise.report import document_of
 
     progress = Progress(outputs.quiet)
     situation = _situation(model, table, given, progress, owner="recourse")
@@ -183,7 +183,7 @@ def recourse(
         progress=progress.shown,
     )
     made = provenance_now([table], [model])
-    document = recourse_document(found, name=model, source=table.name, provenance=made)
+    document = document_of(found, name=model, source=table.name, provenance=made)
     deliver_document(outputs, document, rows=found.people, partial=found.stopped)
     if found.stopped:
         return EXIT_INTERRUPTED

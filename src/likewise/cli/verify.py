@@ -56,7 +56,7 @@ def command(
     if not given["sensitive"]:
         raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
     from likewise.auditing.verification.verify import verify_people
-    from likewise.report import verification_document
+    from likewise.report import document_of
 
     progress = Progress(outputs.quiet)
     met = match_files(model, table, given, progress, favourable=given["favourable"], sample=sample)
@@ -71,7 +71,7 @@ def command(
             met, given["sensitive"], seconds=budget_seconds, random_state=given["seed"], progress=told
         )
     made = provenance_now([table], [model])
-    document = verification_document(found, name=model, source=table.name, provenance=made)
+    document = document_of(found, name=model, source=table.name, provenance=made)
     deliver_document(outputs, document, rows=found.examples, partial=found.stopped)
     _judge(found, delta)
     return EXIT_INTERRUPTED if found.stopped else 0

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         write_evidence as write_evidence,
     )
     from likewise.report.html import render_html as render_html
-    from likewise.report.person import person_document as person_document
     from likewise.report.plots import (
         plot_box as plot_box,
         plot_curve as plot_curve,
@@ -35,10 +34,8 @@ if TYPE_CHECKING:
         plot_unfair_map as plot_unfair_map,
     )
     from likewise.report.provenance import Provenance as Provenance
-    from likewise.report.recourse import recourse_document as recourse_document
     from likewise.report.score_report import score_document as score_document
     from likewise.report.terminal import print_audit as print_audit, print_comparison as print_comparison
-    from likewise.report.verification import verification_document as verification_document
     from likewise.report.writing import (
         document_of as document_of,
         print_document as print_document,

@@ -44,8 +44,7 @@ def render_html(
     Parameters
     ----------
     document : dict
-        Of `audit_document`, `comparison_document`, `score_document` or `verification_document`, or the same read back
-        from a JSON file.
+        Of `document_of`, or the same read back from a JSON file.
     title : str, optional
         Heading of the page.
     language : {"en", "de"}, default="en"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_cell, rounded
-from likewise.report.first_words import findings_document
+from likewise.report.first_words import question_document
 from likewise.report.page import Answer, cells_table, render_page, section
 from likewise.report.templates import cell_words
 
@@ -26,44 +26,17 @@ _WIDTH = 80
 def person_document(
     found: Explanation, *, name: str = "", source: str = "X", provenance: Provenance | None = None
 ) -> dict[str, Any]:
-    """Everything about one person as plain values; nothing of it is about anybody else.
-
-    Parameters
-    ----------
-    found : Explanation
-    name : str, optional
-        Of the model.
-    source : str, default="X"
-        What the table is called.
-    provenance : Provenance, optional
-        When, of which files, by which command.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
-    >>> found = lw.explain(tree, people, row=1, sensitive_features=["sex"], favourable=1)
-    >>> person_document(found)["least"]["changes"]
-    [{'column': 'hours', 'recorded': 20, 'instead': 26, 'cost': 0.2}]
-    """
+    """Everything about one person as plain values; nothing of it is about anybody else."""
     return {
-        "kind": "likewise.report.person",
-        "model": name,
-        "provenance": None if provenance is None else provenance.document(),
-        "findings": findings_document(found.findings),
+        **question_document("person", found, name, source, provenance),
         "row": found.row,
         "counted": found.counted,
-        "source": source,
         "recorded": dict(found.recorded),
         "decision": plain_cell(found.decision),
         "favourable": plain_cell(found.favourable),
         "refused": found.refused,
         "score": rounded(found.score),
         "line": found.line,
-        "sensitive": list(found.sensitive_features),
         "not_read": list(found.not_read),
         "least": _suggestion(found.least),
         "fewest": _suggestion(found.fewest),

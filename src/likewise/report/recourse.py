@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.intervals import Measure
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_cell
-from likewise.report.first_words import findings_document
+from likewise.report.first_words import question_document
 from likewise.report.page import Answer, Tone, cells_table, render_page, section
 from likewise.report.person import cost_words, finite_number, settings_words, wrapped
 from likewise.report.templates import cell_words
@@ -27,26 +27,7 @@ _PEOPLE = ("who", "own_cost", "counterpart", "twin_cost", "changes")
 def recourse_document(
     found: Recourse, *, name: str = "", source: str = "X", provenance: Provenance | None = None
 ) -> dict[str, Any]:
-    """Everything about the burden of those refused as plain values.
-
-    Parameters
-    ----------
-    found : Recourse
-    name, source : str
-        Of the model and of the table.
-    provenance : Provenance, optional
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"hours": [10, 20, 30, 40] * 2, "sex": ["F", "M"] * 4})
-    >>> tree = DecisionTreeClassifier(random_state=0).fit(people[["hours"]], [0, 0, 1, 1] * 2)
-    >>> found = lw.recourse(tree, people, sensitive_features=["sex"], favourable=1)
-    >>> recourse_document(found)["unequal"]["value"]
-    0.0
-    """
+    """Everything about the burden of those refused as plain values."""
     people = [
         {
             key: finite_number(cell) if isinstance(cell, float) else plain_cell(cell)
@@ -55,13 +36,8 @@ def recourse_document(
         for row in found.people.to_dict("records")
     ]
     return {
-        "kind": "likewise.report.recourse",
-        "model": name,
-        "source": source,
-        "provenance": None if provenance is None else provenance.document(),
-        "findings": findings_document(found.findings),
+        **question_document("recourse", found, name, source, provenance),
         "favourable": plain_cell(found.favourable),
-        "sensitive": list(found.sensitive_features),
         "not_read": list(found.not_read),
         "decided": found.decided,
         "refused": found.refused,

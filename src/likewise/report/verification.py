@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.auditing.verification.verify import PAIR_COLUMNS, Verification
 from likewise.core.messages import Texts
 from likewise.core.plain import beside, plain_cell
-from likewise.report.first_words import findings_document
+from likewise.report.first_words import question_document
 from likewise.report.page import Answer, Tone, cells_table, render_page, section
 
 if TYPE_CHECKING:
@@ -27,33 +27,10 @@ _WIDTH, _LINES = 80, 20
 def verification_document(
     found: Verification, *, name: str = "", source: str = "X", provenance: Provenance | None = None
 ) -> dict[str, Any]:
-    """Everything about a verification as plain values.
-
-    Parameters
-    ----------
-    found : Verification
-    name : str, optional
-        Of the model.
-    source : str, default="X"
-        What the table is called.
-    provenance : Provenance, optional
-        When, of which files, by which command.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from likewise.auditing.verification.verify import Verification
-    >>> found = Verification(0.9, 0.0, 0.1, (1.0, 0.0, 0.0), pd.DataFrame(), sensitive_features=("sex",))
-    >>> verification_document(found)["domain"]
-    {'proved': 0.9, 'flips': 0.0, 'undecided': 0.1}
-    """
+    """Everything about a verification as plain values."""
     return {
-        "kind": "likewise.report.verification",
-        "model": name,
-        "sensitive": list(found.sensitive_features),
-        "provenance": None if provenance is None else provenance.document(),
+        **question_document("verification", found, name, source, provenance),
         "badge": found.badge,
-        "findings": findings_document(found.findings),
         "domain": {key: getattr(found, key) for key in _SHARES},
         "people": None if found.people is None else dict(zip(_SHARES, found.people, strict=True)),
         "sampled": None if found.sampled is None else found.sampled._asdict(),
@@ -65,7 +42,6 @@ def verification_document(
         ],
         "counted": found.counted,
         "labelled": found.labelled,
-        "source": source,
         "regions": found.regions,
         "seconds": found.seconds,
         "stopped": found.stopped,

@@ -207,7 +207,7 @@ class TableLayout:
         ]
         return np.array(found, dtype=np.int64).reshape(-1, 3)
 
-    def its(self, i: int) -> slice:
+    def its(self, i: Any) -> slice[int, int, Any]:
         """Places of a column's categories among all."""
         return slice(int(self.offset[i]), int(self.offset[i] + self.count[i]))
 
