@@ -23,35 +23,6 @@ from likewise.core.errors import InputError
 from likewise.models.layers import Layers
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared
 
-# Which column of a region to cut: the one whose width makes the lines of a network loose.
-
-
-def column_importance(
-    net: Layers,
-    layout: TableLayout,
-    hidden: Hidden,
-    effect: FloatArray,
-    spread: FloatArray,
-    straight: FloatArray,
-) -> FloatArray:
-    """How much of what is open each column is responsible for, (n, P); 0 where it is one value already.
-
-    A hidden unit that may be on or off leaves open |effect| · min(−l, u) / (u − l) for each unit of width of what
-    enters it, and a column is responsible for as much of that width as it moves the unit.
-    """
-    low, high = hidden.bounds[:, 0], hidden.bounds[:, 1]
-    with np.errstate(invalid="ignore"):
-        even = np.minimum(-low, high) / (high - low)
-    loose = np.where((low < 0) & (high > 0), even, 0.0) * effect
-    score = straight.copy()
-    if loose.shape[1]:
-        first = len(net.weights[0])
-        score += loose[:, :first] @ np.abs(net.weights[0])
-        if hidden.reach.shape[1]:
-            score += (loose[:, None, first:] @ hidden.reach)[:, 0]
-    score = np.maximum(score * spread, 1e-12 * (spread > 0))
-    return np.asarray(np.add.reduceat(score, layout.start, axis=1))
-
 
 @dataclass(frozen=True, eq=False)
 class DecisionLines:
@@ -168,8 +139,23 @@ class NetworkFamily:
     def _importance(
         self, lines: Lines, hidden: Hidden, spread: FloatArray, straight: FloatArray
     ) -> FloatArray:
-        effect = np.abs(lines.effect).sum(axis=1)
-        return column_importance(self.net, self.layout, hidden, effect, spread, straight)
+        """How much of what is open each column is responsible for, (n, P); 0 if it is one value already.
+
+        A hidden unit that may be on or off leaves open |effect| · min(−l, u) / (u − l) for each unit of width of what
+        enters it, and a column is responsible for as much of that width as it moves the unit.
+        """
+        low, high = hidden.bounds[:, 0], hidden.bounds[:, 1]
+        with np.errstate(invalid="ignore"):
+            even = np.minimum(-low, high) / (high - low)
+        loose = np.where((low < 0) & (high > 0), even, 0.0) * np.abs(lines.effect).sum(axis=1)
+        score = straight.copy()
+        if loose.shape[1]:
+            first = len(self.net.weights[0])
+            score += loose[:, :first] @ np.abs(self.net.weights[0])
+            if hidden.reach.shape[1]:
+                score += (loose[:, None, first:] @ hidden.reach)[:, 0]
+        score = np.maximum(score * spread, 1e-12 * (spread > 0))
+        return np.asarray(np.add.reduceat(score, self.layout.start, axis=1))
 
     def decide_by_lines(self, regions: Regions, off: Any) -> DecisionLines:
         """Decide regions as far as lines do: what is straight is decided on both sides of where it crosses 0."""

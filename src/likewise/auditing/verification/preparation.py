@@ -56,10 +56,6 @@ class Prepared:
         """The combinations of the sensitive columns."""
         return SensitiveValues.of(self.layout, self.names, self.groups)
 
-    def read_values(self, family: Family) -> SensitiveValues | None:
-        """Values of the columns that the model reads, None if it reads none: the others cannot change its answer."""
-        return read_values(family, self.names, self.groups)
-
     @cached_property
     def enumeration(self) -> Enumeration | None:
         """What the people get under other sensitive values, as an audit asks."""

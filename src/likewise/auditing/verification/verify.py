@@ -294,7 +294,7 @@ def _verify(
         family = proof.family()
     except InputError as error:
         reason = str(error).removeprefix("family_of: ")
-    values = proof.values if family is None else proof.read_values(family)
+    values = proof.values if family is None else read_values(family, proof.names, proof.groups)
     same = None if family is None else partial(proved_same, family, proof.values)
     made_up = FlipExamples(proof.layout, values or proof.values, proof.asker.decisions, proof.people())
     own, shares = made_up, None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from likewise.core.checks import FloatArray, IntArray, check_matrix, check_same_length, to_numpy
+from likewise.core.checks import BoolArray, FloatArray, IntArray, check_matrix, check_same_length, to_numpy
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.data.domain import BoxDomain, DataRangeDomain, Unbounded
 
@@ -457,21 +457,20 @@ class Problem:
             self.excess[rows] + change - np.take_along_axis(change, self.index[rows][:, None], 1)
         )
 
-    def escapes(self, lam: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """For label y and class j, whether z_j − z_y grows without end at no cost; shape (C, C)."""
-        return self._free_escapes if lam > 0 else self._any_escapes
+    def escapes(self, lam: float) -> BoolArray:
+        """For label y and class j, whether z_j − z_y grows without end at no cost, or at all if λ = 0; shape (C, C)."""
+        return self._escapes[0 if lam > 0 else 1]
 
     @cached_property
-    def _free_escapes(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        if self.box is None:
-            return self.is_free(self._differences)
-        return self._by_pairs(free_only=True)
-
-    @cached_property
-    def _any_escapes(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        if self.box is None:
-            return np.asarray((self._differences != 0).any(-1))
-        return self._by_pairs(free_only=False)
+    def _escapes(self) -> tuple[BoolArray, BoolArray]:
+        gains, box = self._differences, self.box
+        if box is None:
+            return self.is_free(gains), np.asarray((gains != 0).any(-1))
+        at_no_cost, at_all = (
+            np.array([[box.escapes(gain, free_only=free) for gain in row] for row in gains])
+            for free in (True, False)
+        )
+        return at_no_cost, at_all
 
     @property
     def _differences(self) -> FloatArray:
@@ -489,15 +488,6 @@ class Problem:
         """Whether a gain has a component along the directions that cost nothing."""
         size = np.linalg.norm(gain, axis=-1)
         return np.asarray(np.linalg.norm(self.free_part(gain), axis=-1) > _FREE * size)
-
-    def _by_pairs(self, *, free_only: bool) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        found = np.zeros((self.model.n_classes,) * 2, dtype=bool)
-        for y in range(self.model.n_classes):
-            for j in range(self.model.n_classes):
-                found[y, j] = self.box is not None and self.box.escapes(
-                    self._differences[y, j], free_only=free_only
-                )
-        return found
 
     def inside(self, x: FloatArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether points found in the box lie in the domain itself, so that nothing was relaxed."""
