@@ -65,7 +65,13 @@ def tree_model(name, data):
         model = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     model.fit(frame, y)
     trees = read_trees(model)
-    return as_model(model), TreeFamily(trees, layout, raw_sources(layout, trees.feature_names, trees.categories), as_model(model).loss), "raw"
+    return (
+        as_model(model),
+        TreeFamily(
+            trees, layout, raw_sources(layout, trees.feature_names, trees.categories), as_model(model).loss
+        ),
+        "raw",
+    )
 
 
 def network_model(name, data):

@@ -234,9 +234,7 @@ def adult():
                 tol=1e-6,
             )
             spent = time.process_time() - began
-            print(
-                f"| {name} | {eps:g} | {spent:.1f} | {found.exact} | {found.value:.4f} | {found.lam:.3g} |"
-            )
+            print(f"| {name} | {eps:g} | {spent:.1f} | {found.exact} | {found.value:.4f} | {found.lam:.3g} |")
 
 
 TREES = ("xgboost", "lightgbm", "hist")
