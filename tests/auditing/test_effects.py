@@ -143,6 +143,79 @@ def test_every_cell_equals_brute_force(kind, model):
     assert (result.changed.n, result.changed.interval) == (len(X), result.sensitive.changed_interval)
 
 
+def unusual(kind: str) -> tuple[pd.DataFrame, np.ndarray, dict[str, list[str]]]:
+    """Tables as people have them: truth values, pandas' own types, levels nobody has, odd names, a repeated index."""
+    X, y, groups = table("several")
+    if kind == "truth values":
+        return X.assign(sex=X["sex"] == "M"), y, groups
+    if kind == "pandas types":
+        X = X.assign(sex=pd.array(X["sex"] == "M", dtype="boolean"))
+        return X.astype({"race": "string", "years": "Int64"}), y, groups
+    if kind == "levels nobody has":
+        return X.assign(race=pd.Categorical(X["race"], categories=["a", "b", "c", "z"])), y, groups
+    if kind == "odd names":
+        names = {"sex": "self", "race": "🙂", "skill": "a b"}
+        return X.rename(columns=names), y, {"self": ["self"], "🙂": ["🙂"]}
+    if kind == "a repeated index":
+        return X.set_axis(np.zeros(len(X), dtype=int)), y, groups
+    assert kind == "numbers and words"
+    return X.assign(race=X["race"].map({"a": 1, "b": "b", "c": "c"}).astype(object)), y, groups
+
+
+@pytest.mark.parametrize("model", ["function", "xgboost"])
+@pytest.mark.parametrize(
+    "kind", ["truth values", "pandas types", "levels nobody has", "odd names", "a repeated index"]
+)
+def test_unusual_tables_equal_brute_force(kind, model):
+    X, y, groups = unusual(kind)
+    if model == "function" and kind == "pandas types":
+        X = X.astype({"years": float})  # the function's own arithmetic
+    made, given, decide = fitted(model, X, y)
+    columns = [name for names in groups.values() for name in names]
+    result = lw.audit(made, given, sensitive_features=columns, favourable=1)
+    found, expected = cells(result.effects), brute(given, decide, groups, 1)
+    if kind == "levels nobody has":
+        # A declared level is a known value: asked about, though nobody is recorded with it.
+        found = {key: counts for key, counts in found.items() if key[2] != "z"}
+    assert found == expected
+    assert any(lose or gain for _, lose, gain in expected.values())
+
+
+def test_a_column_of_numbers_and_words_equals_brute_force():
+    X, _, groups = unusual("numbers and words")
+
+    def decide(frame: pd.DataFrame) -> np.ndarray:
+        points = frame["skill"] + 0.8 * (frame["sex"] == "M") - 0.9 * frame["race"].isin(["b", 1])
+        return (points > 0.2).to_numpy().astype(int)
+
+    result = lw.audit(decide, X, sensitive_features=["sex", "race"], favourable=1)
+    assert {tuple(map(str, key)): n for key, n in cells(result.effects).items()} == {
+        tuple(map(str, key)): n for key, n in brute(X, decide, groups, 1).items()
+    }
+
+
+@pytest.mark.parametrize("encoding", ["get_dummies", "get_dummies, first dropped", "OneHotEncoder"])
+@pytest.mark.parametrize("model", ["xgboost", "scikit-learn"])
+def test_models_of_one_hot_columns_are_asked_about_the_raw_table(encoding, model):
+    X, y, groups = table("several")
+    levels = {"sex": pd.CategoricalDtype(["F", "M"]), "race": pd.CategoricalDtype(["a", "b", "c"])}
+    encoder = OneHotEncoder(sparse_output=False).set_output(transform="pandas").fit(X[["sex", "race"]])
+
+    def encoded(frame: pd.DataFrame) -> pd.DataFrame:
+        if encoding == "OneHotEncoder":
+            numbers = frame[["skill", "years"]]
+            return pd.concat([numbers, encoder.transform(frame[["sex", "race"]])], axis=1)
+        return pd.get_dummies(frame.astype(levels), drop_first=encoding.endswith("dropped"))
+
+    made = LogisticRegression(max_iter=1000)
+    if model == "xgboost":
+        made = pytest.importorskip("xgboost").XGBClassifier(n_estimators=12, max_depth=4, n_jobs=1)
+    made.fit(encoded(X), y)
+    result = lw.audit(made, X, sensitive_features=["sex", "race"], favourable=1)
+    assert cells(result.effects) == brute(X, lambda frame: made.predict(encoded(frame)), groups, 1)
+    assert result.changed.count > 0
+
+
 def test_the_other_outcome_turns_losses_into_gains():
     X, y, _ = table("several")
     made, given, decide = fitted("pipeline", X, y)

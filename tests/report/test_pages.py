@@ -20,7 +20,6 @@ from likewise.report import (
     comparison_document,
     document_of,
     render_html,
-    score_document,
     write_html,
 )
 from likewise.report.page import asset
@@ -74,7 +73,7 @@ def scores_page():
         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]
     ]
     found = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
-    return render_html(score_document(found, provenance=MADE))
+    return render_html(document_of(found, provenance=MADE))
 
 
 def verification_page():
@@ -284,6 +283,8 @@ def test_the_page_says_what_is_assumed_and_what_is_not_judged(tmp_path):
     declared = shown(render_html(audit_document(default_audit(frame, limit=0.5))))
     assert "1 (declared)" in declared
     assert "No limit was set" not in declared
+    coded = shown(render_html(audit_document(lw.audit(model, frame, sensitive_features=["sex"]))))
+    assert "1 (assumed; a code: please confirm what it stands for)" in coded
     # Only the group at a disadvantage stands out, and it comes first.
     (against,) = re.findall(r'<tr class="against">.*?</tr>', page, flags=re.DOTALL)
     assert "F → M" in against

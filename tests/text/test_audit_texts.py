@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 import likewise as lw
 from likewise.core.errors import FormatError, InputError, ModelError, NotConvergedError
-from likewise.report import score_document
+from likewise.report import document_of
 from likewise.text import BudgetError, CallLimits, NameSwap, ReplyCache, TermSwap, audit_texts, plan_texts
 from likewise.text.replies import CarefulCaller, score_of_reply
 
@@ -101,7 +101,7 @@ def test_a_killed_audit_goes_on_without_paying_twice(server, tmp_path):
     assert sum(count - 1 for count in server.paid.values()) <= 1
     again = slow_audit.run("http://127.0.0.1:9/", cache)  # nobody listens there
     assert (again.calls, again.replayed) == (0, N_CALLS)
-    assert score_document(again.audits) == score_document(result.audits)
+    assert document_of(again.audits) == document_of(result.audits)
 
 
 def test_a_busy_and_broken_server_is_survived(server, tmp_path):

@@ -120,10 +120,10 @@ def command(
 
 def _show(result: ScoreAudits, outputs: Outputs, title: str) -> None:
     """Write and print a paired audit, and raise if an effect is shown."""
-    from likewise.report import score_document
+    from likewise.report import document_of
 
     made = provenance_now([click.get_current_context().params["table"]])
-    deliver_document(outputs, score_document(result, provenance=made), title=title)
+    deliver_document(outputs, document_of(result, provenance=made), title=title)
     result.raise_if_unfair()
 
 

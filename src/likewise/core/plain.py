@@ -60,7 +60,9 @@ def beside(name: str, taken: Collection[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return settings and the like as JSON values, mappings and sequences included."""
+    """Return settings and the like as JSON values, mappings, sequences and dataclasses included."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain_fields(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -71,16 +73,22 @@ def plain(value: Any) -> Any:
     return plain_cell(value)
 
 
-def plain_fields(found: Any, *, digits: int | None = None, **names: str) -> dict[str, Any]:
-    """Return the fields of a dataclass as JSON values, some under other names; floats keep all their digits, or so many."""
+def plain_fields(found: Any, *, digits: int | None = None, **names: str | None) -> dict[str, Any]:
+    """Return the fields of a dataclass as JSON values, some under other names or, with None, left out.
+
+    Floats keep all their digits, or so many.
+    """
     values = {}
     for field in dataclasses.fields(found):
+        name = names.get(field.name, field.name)
+        if name is None:
+            continue
         value = getattr(found, field.name)
         if isinstance(value, (float, np.floating)):
             value = plain_number(value) if digits is None else rounded(value, digits)
         elif not isinstance(value, str):
             value = plain(value)
-        values[names.get(field.name, field.name)] = value
+        values[name] = value
     return values
 
 

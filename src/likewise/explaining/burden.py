@@ -21,6 +21,7 @@ from likewise.core.files import atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
 from likewise.core.plain import beside, plain_cell
 from likewise.core.progress import progress_bar
+from likewise.data.case import Counted
 from likewise.explaining.engine import Effort, Least, Status
 from likewise.explaining.moves import CostUnit
 from likewise.explaining.situation import LEARNED, Asked, Situation, situate
@@ -92,6 +93,7 @@ class Recourse:
     settings: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[Any, ...] = ()
     stopped: bool = False
+    counted: Counted = "index"
 
     @property
     def looked(self) -> int:
@@ -392,6 +394,7 @@ def _result(situation: Situation, found: list[_Solved], confidence: float, stopp
         confidence=confidence,
         settings=situation.settings,
         stopped=stopped,
+        counted=situation.found.people.counted,
     )
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         plot_unfair_map as plot_unfair_map,
     )
     from likewise.report.provenance import Provenance as Provenance
-    from likewise.report.score_report import score_document as score_document
     from likewise.report.terminal import print_audit as print_audit, print_comparison as print_comparison
     from likewise.report.writing import (
         document_of as document_of,

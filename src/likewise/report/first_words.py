@@ -6,7 +6,7 @@ Every number comes from the counts of the result; the terminal, the notebook, th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from likewise.auditing.results.effects import ChangedPerson
 from likewise.core.messages import Message
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.core.text import value_words
-
-if TYPE_CHECKING:
-    from likewise.report.provenance import Provenance
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3
@@ -231,20 +228,6 @@ def _directions(result: AuditResult) -> dict[str, int | None] | None:
 def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return what has to be known before any number as plain values."""
     return [plain_fields(finding) | {"blocks": finding.blocks} for finding in findings]
-
-
-def question_document(
-    kind: str, found: Any, name: str, source: str, provenance: Provenance | None
-) -> dict[str, Any]:
-    """Return what documents of every question about decisions begin with: of which model and table, what speaks against it."""
-    return {
-        "kind": f"likewise.report.{kind}",
-        "model": name,
-        "source": source,
-        "provenance": None if provenance is None else provenance.document(),
-        "findings": findings_document(found.findings),
-        "sensitive": list(found.sensitive_features),
-    }
 
 
 def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from likewise.core.errors import bad_parameter
@@ -12,19 +13,19 @@ from likewise.report.comparison import compared_measures, without_groups
 from likewise.report.document import KINDS
 from likewise.report.first_words import by_attribute, disadvantaged
 from likewise.report.page import Answer, Tone, asset, render_page, section
-from likewise.report.person import render_person
-from likewise.report.recourse import render_recourse
-from likewise.report.score_report import render_scores
+from likewise.report.person import person_page
+from likewise.report.recourse import recourse_page
+from likewise.report.score_report import score_page
 from likewise.report.templates import cell_words, templates
 from likewise.report.unfair_map_values import MAX_COLUMNS
-from likewise.report.verification import render_verification
+from likewise.report.verification import verification_page
 
-# Documents that have a page of their own; audits and comparisons are written below.
-_RENDERED: dict[str, Callable[..., str]] = {
-    "scores": render_scores,
-    "verification": render_verification,
-    "person": render_person,
-    "recourse": render_recourse,
+# Audits and comparisons are written below.
+_PAGES: dict[str, Callable[[Mapping[str, Any], Texts], dict[str, Any]]] = {
+    "scores": score_page,
+    "verification": verification_page,
+    "person": person_page,
+    "recourse": recourse_page,
 }
 _SCRIPTS = ("texts.js", "elements.js", "page.js")
 # Besides, if a reader may edit people and see what the models decide.
@@ -73,10 +74,18 @@ def render_html(
     """
     texts = Texts(check_language(language, owner="render_html"))
     kind = document["kind"].rpartition(".")[2]
-    if kind in _RENDERED:
-        return _RENDERED[kind](document, title=title, texts=texts)
+    if kind in _PAGES:
+        page = _PAGES[kind](document, texts)
+        told = [texts.said(one["sentence"]) for one in document.get("findings", ())]
+        answer = replace(page["answer"], warnings=[*told, *page["answer"].warnings])
+        columns = document.get("sensitive")
+        scope = [(texts("page.scope.sensitive"), texts.number(columns, "list"))] if columns else []
+        if document.get("favourable") is not None:
+            scope.insert(0, (texts("page.scope.favourable"), cell_words(texts, document["favourable"])))
+        about = {"scope": scope, "texts": texts, "provenance": document["provenance"]}
+        return render_page(**(about | page | {"title": title or page["title"], "answer": answer}))
     if kind not in KINDS:
-        allowed = f"of kind {join_words([*KINDS, *_RENDERED], 'or')}"
+        allowed = f"of kind {join_words([*KINDS, *_PAGES], 'or')}"
         raise bad_parameter("render_html", "document", allowed=allowed, got=document["kind"])
     # The rows of everybody audited are for AuditResult.load; the page lists a few people.
     document = {name: part for name, part in document.items() if name != "result"}
@@ -378,6 +387,9 @@ class _AuditParts:
             found.insert(0, (texts("page.scope.model"), kind))
         if not self.numbers:
             key = "page.scope.guessed" if scope["guessed"] else "page.scope.declared"
+            # A bare number does not say what it stands for.
+            if scope["guessed"] and (self.favourable or "").isdigit():
+                key = "page.scope.guessed_code"
             key = "page.scope.unknown" if self.favourable is None else key
             found.append((texts("page.scope.favourable"), texts(key, favourable=self.favourable)))
         if self.columns:

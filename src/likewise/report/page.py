@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -51,7 +52,7 @@ class Answer:
         told += [f'<p class="warning">{escape(one)}</p>' for one in self.warnings]
         parts = {"sure": self.sure, "not_shown": self.not_shown, "next": self.next_steps}
         below = "".join(
-            f'<div id="{name.replace("_", "-")}"><h3>{escape(texts(f"page.first.{name}"))}</h3>{_listed(lines)}</div>'
+            f'<div id="{name.replace("_", "-")}"><h3>{escape(texts(f"page.first.{name}"))}</h3>{listed(lines)}</div>'
             for name, lines in parts.items()
             if lines
         )
@@ -62,7 +63,19 @@ class Answer:
         )
 
 
-def _listed(lines: Sequence[str]) -> str:
+def wrapped(*sentences: str, width: int = 80, most: int | None = None, indent: str = "") -> list[str]:
+    """Return sentences as lines of a terminal; of more than `most` the rest is left out."""
+    text = " ".join(one for one in sentences if one).rstrip()
+    lines = textwrap.wrap(text, width, break_on_hyphens=False, subsequent_indent=indent)
+    return (
+        lines
+        if most is None or len(lines) <= most
+        else [*lines[: most - 1], lines[most - 1][: width - 2] + " …"]
+    )
+
+
+def listed(lines: Sequence[str]) -> str:
+    """Return sentences as a paragraph, or as a list if there are several; they are escaped."""
     if len(lines) == 1:
         return f"<p>{escape(lines[0])}</p>"
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
@@ -175,10 +188,22 @@ def results_table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
     )
 
 
-def cells_table(
-    name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+def cells_section(
+    name: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    id: str,
+    right: Sequence[int] = (),
+    lede: str = "",
+    level: int = 2,
 ) -> str:
-    """Return a table whose rows become cards on a narrow screen; the first cell of a row is its name, all are escaped."""
+    """Return a part that is a table, whose rows become cards on a narrow screen; nothing if it has no rows.
+
+    The first cell of a row is its name; all are escaped.
+    """
+    if not rows:
+        return ""
 
     def kind(k: int) -> str:
         return ' class="right"' if k in right else ""
@@ -194,12 +219,13 @@ def cells_table(
         for row in rows
     )
     table = f'<table class="grid stack"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{table}</div>'
+    scrolled = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{table}</div>'
+    return section(name, scrolled, id=id, lede=lede, level=level)
 
 
 def _links(links: Sequence[tuple[str, str]]) -> str:
-    listed = "".join(f'<a href="{escape(address)}">{escape(words)}</a>' for words, address in links)
-    return f'<p class="elsewhere">{listed}</p>\n' if links else ""
+    found = "".join(f'<a href="{escape(address)}">{escape(words)}</a>' for words, address in links)
+    return f'<p class="elsewhere">{found}</p>\n' if links else ""
 
 
 def _files(found: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -208,17 +234,17 @@ def _files(found: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 def _scope(scope: Sequence[tuple[str, str]], found: Mapping[str, Any] | None, texts: Texts) -> str:
     """Say of what the page is, when and by which command it was made."""
-    listed = [(name, escape(value)) for name, value in scope]
+    facts = [(name, escape(value)) for name, value in scope]
     if found:
-        listed.append(
+        facts.append(
             (texts("page.provenance.made"), escape(found["made"].replace("T", " ").removesuffix("Z")))
         )
         for kind, file in _files(found):
             digest = f" <code>{file['sha256'][:12]}…</code>" if file["sha256"] else ""
-            listed.append((texts(f"page.provenance.{kind}"), escape(file["name"]) + digest))
+            facts.append((texts(f"page.provenance.{kind}"), escape(file["name"]) + digest))
         if found["command"]:
-            listed.append((texts("page.provenance.command"), f"<code>{escape(found['command'])}</code>"))
-    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in listed)
+            facts.append((texts("page.provenance.command"), f"<code>{escape(found['command'])}</code>"))
+    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in facts)
     return f'<dl class="scope">{rows}</dl>\n' if rows else ""
 
 
@@ -236,9 +262,9 @@ def _provenance(found: Mapping[str, Any], texts: Texts) -> str:
         facts.append((texts("page.provenance.seed"), str(found["seed"])))
     versions = ", ".join(f"{name} {at}" for name, at in found["versions"].items())
     facts.append((texts("page.provenance.versions"), escape(versions)))
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{words}</dd>" for name, words in facts)
+    body = "".join(f"<dt>{escape(name)}</dt><dd>{words}</dd>" for name, words in facts)
     title = texts("page.provenance.title")
-    return section(title, f'<dl class="facts">{listed}</dl>', id="provenance", level=3)
+    return section(title, f'<dl class="facts">{body}</dl>', id="provenance", level=3)
 
 
 def _sign_off(texts: Texts) -> str:

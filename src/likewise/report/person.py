@@ -3,88 +3,25 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from html import escape
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from likewise.core.messages import Texts
-from likewise.core.plain import plain_cell, rounded
-from likewise.report.first_words import question_document
-from likewise.report.page import Answer, cells_table, render_page, section
+from likewise.core.plain import plain_fields
+from likewise.report.page import Answer, cells_section, listed, section, wrapped
 from likewise.report.templates import cell_words
 
 if TYPE_CHECKING:
-    from likewise.explaining.person import Counterpart, Explanation, Suggestion
-    from likewise.explaining.reasons import Reason
-    from likewise.report.provenance import Provenance
-
-_WIDTH = 80
+    from likewise.explaining.person import Explanation
 
 
-def person_document(
-    found: Explanation, *, name: str = "", source: str = "X", provenance: Provenance | None = None
-) -> dict[str, Any]:
+def person_document(found: Explanation) -> dict[str, Any]:
     """Everything about one person as plain values; nothing of it is about anybody else."""
-    return {
-        **question_document("person", found, name, source, provenance),
-        "row": found.row,
-        "counted": found.counted,
-        "recorded": dict(found.recorded),
-        "decision": plain_cell(found.decision),
-        "favourable": plain_cell(found.favourable),
-        "refused": found.refused,
-        "score": rounded(found.score),
-        "line": found.line,
-        "not_read": list(found.not_read),
-        "least": _suggestion(found.least),
-        "fewest": _suggestion(found.fewest),
-        "alternatives": [_suggestion(one) for one in found.alternatives],
-        "reasons": [_reason(one) for one in found.reasons],
-        "principal_reasons": [one.column for one in found.principal_reasons],
-        "reference": found.reference,
-        "exact_reasons": found.exact_reasons,
-        "counterparts": [_counterpart(one) for one in found.counterparts],
-        "settings": dict(found.settings),
-    }
-
-
-def finite_number(value: float | None) -> float | None:
-    """A cost; None if it is infinite or not known."""
-    return None if value is None or not math.isfinite(value) else rounded(value)
-
-
-def _suggestion(one: Suggestion | None) -> dict[str, Any] | None:
-    if one is None:
-        return None
-    changes = [asdict(change) | {"cost": finite_number(change.cost)} for change in one.changes]
-    return {
-        "status": one.status,
-        "cost": finite_number(one.cost),
-        "lower": finite_number(one.lower),
-        "changes": changes,
-    }
-
-
-def _reason(one: Reason) -> dict[str, Any]:
-    return asdict(one) | {"contribution": rounded(one.contribution), "error": rounded(one.error)}
-
-
-def _counterpart(one: Counterpart) -> dict[str, Any]:
-    return {
-        "values": dict(one.values),
-        "plausible": one.plausible,
-        "decision": plain_cell(one.decision),
-        "favourable": one.favourable,
-        "least": _suggestion(one.least),
-        "difference": finite_number(one.difference),
-        "endless": one.difference is not None and math.isinf(one.difference),
-        "known": one.difference is not None,
-        "exact": one.exact,
-        "reasons": [_reason(part) for part in one.reasons],
-        "same_reasons": one.same_reasons,
-    }
+    values = plain_fields(found, sensitive_features="sensitive", comparable=None, changes_with=None)
+    for one, twin in zip(values["counterparts"], found.counterparts, strict=True):
+        one["known"] = twin.difference is not None
+        one["endless"] = twin.difference is not None and math.isinf(twin.difference)
+    return values | {"principal_reasons": [one.column for one in found.principal_reasons]}
 
 
 # Words of one person.
@@ -173,7 +110,8 @@ def _reasons_words(document: Mapping[str, Any], texts: Texts) -> list[str]:
     return said
 
 
-def settings_words(settings: Mapping[str, Any], texts: Texts) -> list[str]:
+def settings_section(settings: Mapping[str, Any], texts: Texts) -> str:
+    """What could be changed, by which rules, and what a change costs."""
     said = [texts(f"person.unit_{settings['cost']}")]
     if settings["fixed"]:
         said.append(texts("person.fixed", columns=settings["fixed"]))
@@ -181,57 +119,46 @@ def settings_words(settings: Mapping[str, Any], texts: Texts) -> list[str]:
         names = [name for name, direction in settings["directions"].items() if direction == way]
         if names:
             said.append(texts(f"person.direction_{way}", columns=names))
-    return [*said, *(texts("person.rule", rule=rule) for rule in settings["rules"])]
+    said += [texts("person.rule", rule=rule) for rule in settings["rules"]]
+    return section(texts("person.settings_title"), listed(said), id="rules", level=3)
 
 
 # The letter.
 
 
-def render_person(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
-    """Return the page of a document of `person_document`: one sheet of paper."""
-    favourable = document["favourable"]
+def person_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
+    """The parts of a letter of one sheet."""
+    favourable, settings = document["favourable"], document["settings"]
     where = texts(f"counted.{document['counted']}", row=_shown_row(document), source=document["source"])
-    sentences = [_score(document, texts)]
-    if document["least"] is not None:
-        sentences.append(_way(document["least"], favourable, texts))
-    sentences.append(_twins_sentence(document, texts))
-    sections = [*_ways(document, texts), _reasons_section(document, texts), *_twins(document, texts)]
-    fixed = document["settings"]["fixed"]
+    least = [] if document["least"] is None else [_way(document["least"], favourable, texts)]
+    sentences = [_score(document, texts), *least, _twins_sentence(document, texts)]
+    fixed = settings["fixed"]
     reach = texts("person.caveat_range", columns=fixed) if fixed else texts("person.caveat_range_all")
-    sure = [texts("person.sure_asked", favourable=cell_words(texts, favourable))] if document["least"] else []
-    if document["settings"]["engine"] == "search":
-        sure.append(texts("person.engine", why=document["settings"]["why_not_proved"]))
+    sure = [texts("person.sure_asked", favourable=cell_words(texts, favourable))] if least else []
+    if settings["engine"] == "search":
+        sure.append(texts("person.engine", why=settings["why_not_proved"]))
     sure.append(texts("person.reasons_exact" if document["exact_reasons"] else "person.reasons_sampled"))
-    answer = Answer(
-        texts("person.badge", decision=cell_words(texts, document["decision"])),
-        "plain",
-        [one for one in sentences if one],
-        large=2,
-        warnings=[texts.said(one["sentence"]) for one in document["findings"]],
-        sure=sure,
-        not_shown=[texts("person.caveat_world"), reach],
-        next_steps=[texts("person.next_correct"), texts("person.next_review")],
-    )
     recorded = [(str(name), cell_words(texts, value)) for name, value in document["recorded"].items()]
-    name, heads = texts("person.recorded_title"), [texts("person.name"), texts("person.value")]
-    listed = "".join(f"<li>{escape(line)}</li>" for line in settings_words(document["settings"], texts))
-    annex = [
-        section(name, cells_table(name, heads, recorded), id="recorded", level=3),
-        section(texts("person.settings_title"), f"<ul>{listed}</ul>", id="rules", level=3),
-    ]
-    return render_page(
-        title or texts("person.title", where=where),
-        sections,
-        texts=texts,
-        answer=answer,
-        scope=[(texts("page.scope.sensitive"), texts.number(document["sensitive"], "list"))]
-        if document["sensitive"]
-        else [],
-        annex=annex,
-        provenance=document["provenance"],
-        sheet=True,
-        personal=True,
-    )
+    heads = [texts("person.name"), texts("person.value")]
+    return {
+        "title": texts("person.title", where=where),
+        "answer": Answer(
+            texts("person.badge", decision=cell_words(texts, document["decision"])),
+            "plain",
+            [one for one in sentences if one],
+            large=3,
+            sure=sure,
+            not_shown=[texts("person.caveat_world"), reach],
+            next_steps=[texts("person.next_correct"), texts("person.next_review")],
+        ),
+        "sections": [_ways(document, texts), _reasons_section(document, texts), _twins(document, texts)],
+        "annex": [
+            cells_section(texts("person.recorded_title"), heads, recorded, id="recorded", level=3),
+            settings_section(settings, texts),
+        ],
+        "sheet": True,
+        "personal": True,
+    }
 
 
 def _shown_row(document: Mapping[str, Any]) -> str:
@@ -239,27 +166,25 @@ def _shown_row(document: Mapping[str, Any]) -> str:
     return str(row + 1 if document["counted"] == "position" and isinstance(row, int) else row)
 
 
-def _ways(document: Mapping[str, Any], texts: Texts) -> list[str]:
+def _ways(document: Mapping[str, Any], texts: Texts) -> str:
+    known: dict[str, tuple[str, str, str]] = {}
     least = document["least"]
-    if least is None or not least["changes"]:
-        return []
-    listed = [("person.least", least)]
-    if document["fewest"] and document["fewest"]["changes"] != least["changes"]:
-        listed.append(("person.fewest", document["fewest"]))
-    known = [one["changes"] for _, one in listed]
-    listed += [("person.other", one) for one in document["alternatives"] if one["changes"] not in known]
-    rows = [(texts(key), _changes(one, texts), cost_words(one["cost"], texts)) for key, one in listed]
-    title, heads = texts("person.ways_title"), ["", texts("person.way"), texts("person.cost")]
-    return [section(title, cells_table(title, heads, rows, right=(2,)), id="ways")]
+    if least is not None and least["changes"]:
+        ways = [("person.least", least), ("person.fewest", document["fewest"])]
+        ways += [("person.other", one) for one in document["alternatives"]]
+        for key, one in ways:
+            if one:
+                row = (texts(key), _changes(one, texts), cost_words(one["cost"], texts))
+                known.setdefault(row[1], row)
+    heads = ["", texts("person.way"), texts("person.cost")]
+    return cells_section(texts("person.ways_title"), heads, [*known.values()], right=(2,), id="ways")
 
 
 def _reasons_section(document: Mapping[str, Any], texts: Texts) -> str:
     title = texts("person.reasons_title")
     if not document["reference"]:
-        return section(title, f"<p>{escape(texts('person.nobody'))}</p>", id="reasons")
-    said = _reasons_words(document, texts)
-    items = "".join(f"<li>{escape(one)}</li>" for one in said)
-    body = f"<ol>{items}</ol>" if said else f"<p>{escape(texts('person.no_reasons'))}</p>"
+        return section(title, listed([texts("person.nobody")]), id="reasons")
+    body = listed(_reasons_words(document, texts) or [texts("person.no_reasons")])
     return section(title, body, id="reasons", lede=texts("person.reasons_lede", n=document["reference"]))
 
 
@@ -288,47 +213,39 @@ def _twin_cells(document: Mapping[str, Any], one: Mapping[str, Any], texts: Text
     return [cell_words(texts, one["decision"]), change, cost, differs]
 
 
-def _twins(document: Mapping[str, Any], texts: Texts) -> list[str]:
-    if not document["counterparts"]:
-        return []
+def _twins(document: Mapping[str, Any], texts: Texts) -> str:
     names = [name for name in document["sensitive"] if name not in document["not_read"]]
-    title = texts("person.twins_title", columns=names)
     rows = [
         (_values(one["values"], texts), *_twin_cells(document, one, texts))
         for one in document["counterparts"]
     ]
     keys = ("person.twin", "person.decision", "person.way", "person.cost", "person.difference")
     heads = [texts(key) for key in keys]
-    return [
-        section(title, cells_table(title, heads, rows), id="counterparts", lede=texts("person.twins_lede"))
-    ]
+    title, lede = texts("person.twins_title", columns=names), texts("person.twins_lede")
+    return cells_section(title, heads, rows, id="counterparts", lede=lede)
 
 
 # The terminal.
 
 
-def wrapped(lines: Sequence[str], indent: str = "") -> list[str]:
-    return [
-        part
-        for line in lines
-        for part in textwrap.wrap(line, _WIDTH, break_on_hyphens=False, subsequent_indent=indent) or [""]
-    ]
-
-
 def person_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
-    """One person in a few lines: decision, least change, other ways, reasons, counterparts."""
-    favourable = document["favourable"]
-    said = [texts("person.badge", decision=cell_words(texts, document["decision"])), _score(document, texts)]
-    said += [texts.said(one["sentence"]) for one in document["findings"]]
-    lines = wrapped([one for one in said if one])
+    """One person in a few lines: decision, least change, other ways, reasons, counterparts; the sentence apart."""
+    lines = [texts("person.badge", decision=cell_words(texts, document["decision"]))]
+    lines += wrapped(_score(document, texts))
     if document["least"] is not None:
-        lines += ["", *wrapped([_way(document["least"], favourable, texts)])]
-        others = [one for one in document["alternatives"] if one["changes"]]
-        lines += wrapped([f"  {texts('person.other')}: {_changes(one, texts)}" for one in others], "    ")
+        lines += ["", *wrapped(_way(document["least"], document["favourable"], texts))]
+        for one in document["alternatives"]:
+            if one["changes"]:
+                lines += wrapped(f"  {texts('person.other')}: {_changes(one, texts)}", indent="    ")
     reasons = _reasons_words(document, texts)
-    if reasons:
-        lines += ["", f"{texts('person.reasons_title')}:", *wrapped([f"  {one}" for one in reasons], "    ")]
-    for one in document["counterparts"][:6]:
-        cells = [cell for cell in _twin_cells(document, one, texts) if cell]
-        lines += ["", *wrapped([f"{_values(one['values'], texts)}: {'; '.join(cells)}"], "  ")]
-    return [*lines, "", *wrapped([_twins_sentence(document, texts)])], []
+    lines += ["", f"{texts('person.reasons_title')}:"] if reasons else []
+    for reason in reasons:
+        lines += wrapped(f"  {reason}", indent="    ")
+    listed = document["counterparts"][:6]
+    lines += ["", f"{texts('person.twin')}:"] if listed else []
+    for one in listed:
+        decision, change, _, differs = _twin_cells(document, one, texts)
+        said = [texts("person.badge", decision=decision), f"{texts('person.way')}: {change}", differs]
+        said = said if one["plausible"] else [decision]
+        lines += wrapped(f"  {_values(one['values'], texts)}. {'; '.join(said)}", indent="    ")
+    return lines, wrapped(_twins_sentence(document, texts))

@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from likewise.core.intervals import Measure
 from likewise.core.messages import Texts
-from likewise.core.plain import plain_cell
-from likewise.report.first_words import question_document
-from likewise.report.page import Answer, Tone, cells_table, render_page, section
-from likewise.report.person import cost_words, finite_number, settings_words, wrapped
+from likewise.core.plain import plain, plain_fields
+from likewise.report.page import Answer, Tone, cells_section, wrapped
+from likewise.report.person import cost_words, settings_section
 from likewise.report.templates import cell_words
 
 if TYPE_CHECKING:
     from likewise.explaining.burden import Recourse
-    from likewise.report.provenance import Provenance
 
 # People of a table that are listed on the page and in the terminal.
 _LISTED, _PRINTED = 50, 5
-_BURDEN = ("group", "refused", "median", "without", "pays_more", "pays_less")
-_PEOPLE = ("who", "own_cost", "counterpart", "twin_cost", "changes")
+_SHARES = {"without": "without", "dearer": "pays_more", "cheaper": "pays_less"}
 
 
-def recourse_document(
-    found: Recourse, *, name: str = "", source: str = "X", provenance: Provenance | None = None
-) -> dict[str, Any]:
+def recourse_document(found: Recourse) -> dict[str, Any]:
     """Everything about the burden of those refused as plain values."""
-    people = [
-        {
-            key: finite_number(cell) if isinstance(cell, float) else plain_cell(cell)
-            for key, cell in row.items()
-        }
-        for row in found.people.to_dict("records")
-    ]
-    return {
-        **question_document("recourse", found, name, source, provenance),
-        "favourable": plain_cell(found.favourable),
-        "not_read": list(found.not_read),
-        "decided": found.decided,
-        "refused": found.refused,
-        "looked": found.looked,
-        "proved": found.proved,
-        "unequal": _measure(found.unequal),
-        "dearer": _measure(found.dearer),
-        "cheaper": _measure(found.cheaper),
-        "burden": [
-            {"attribute": one.attribute, "group": plain_cell(one.group), "refused": one.refused}
-            | {key: _measure(getattr(one, key)) for key in ("cost", "without", "dearer", "cheaper")}
-            for one in found.burden
-        ],
-        "people": people,
-        "settings": dict(found.settings),
-        "stopped": found.stopped,
+    return plain_fields(found, sensitive_features="sensitive", people=None, confidence=None) | {
+        # Infinite costs have no number.
+        "people": plain(found.people.replace([math.inf, -math.inf], math.nan).to_dict("records")),
+        **{key: plain(getattr(found, key)) for key in ("looked", "proved", "unequal", "dearer", "cheaper")},
     }
-
-
-def _measure(one: Measure) -> dict[str, float | None]:
-    return {"value": finite_number(one.value), "low": finite_number(one.low), "high": finite_number(one.high)}
 
 
 def _share(one: Mapping[str, Any], texts: Texts) -> str:
@@ -99,83 +67,71 @@ def _recourse_answer(document: Mapping[str, Any], texts: Texts) -> tuple[str, To
     return badge, "bad" if unequal else "plain", told
 
 
-def render_recourse(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
-    """Return the page of a document of `recourse_document`."""
+def recourse_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
+    """The parts of a page."""
     badge, tone, sentences = _recourse_answer(document, texts)
-    sections = []
-    if document["burden"]:
-        name = texts("recourse.burden_title")
-        heads = [texts(f"recourse.{key}") for key in _BURDEN]
-        rows = [
-            (
-                f"{one['attribute']} = {cell_words(texts, one['group'])}",
-                texts.number(one["refused"], "whole"),
-                _median(one["cost"], texts),
-                *(_share(one[key], texts) for key in ("without", "dearer", "cheaper")),
-            )
-            for one in document["burden"]
-        ]
-        sections.append(section(name, cells_table(name, heads, rows, right=range(1, 6)), id="burden"))
-    listed = [one for one in document["people"] if one["unequal"]][:_LISTED]
-    if listed:
-        name = texts("recourse.people_title")
-        heads = [texts(f"recourse.{key}") for key in _PEOPLE]
-        people = [
-            (
-                cell_words(texts, one["row"]),
-                cost_words(one["cost"], texts),
-                str(one["counterpart"] or ""),
-                cost_words(one["counterpart_cost"], texts),
-                str(one["changes"]),
-            )
-            for one in listed
-        ]
-        sections.append(section(name, cells_table(name, heads, people), id="people"))
-    lines = "".join(f"<li>{escape(line)}</li>" for line in settings_words(document["settings"], texts))
-    stopped = [texts("recourse.stopped")] if document["stopped"] else []
-    answer = Answer(
-        badge,
-        tone,
-        sentences,
-        warnings=[*(texts.said(one["sentence"]) for one in document["findings"]), *stopped],
-        sure=[texts("recourse.interval")],
-        not_shown=[texts("recourse.not_shown"), texts("person.caveat_world")],
-        next_steps=[texts("recourse.next", columns=document["sensitive"])] if document["sensitive"] else [],
-    )
-    return render_page(
-        title or texts("recourse.title", favourable=cell_words(texts, document["favourable"])),
-        sections,
-        texts=texts,
-        answer=answer,
-        scope=[(texts("page.scope.sensitive"), texts.number(document["sensitive"], "list"))]
-        if document["sensitive"]
-        else [],
-        annex=[section(texts("person.settings_title"), f"<ul>{lines}</ul>", id="rules", level=3)],
-        provenance=document["provenance"],
-        personal=bool(document["people"]),
-    )
+    burden = [
+        (
+            f"{one['attribute']} = {cell_words(texts, one['group'])}",
+            texts.number(one["refused"], "whole"),
+            _median(one["cost"], texts),
+            *(_share(one[key], texts) for key in _SHARES),
+        )
+        for one in document["burden"]
+    ]
+    people = [
+        (
+            cell_words(texts, one["row"]),
+            cost_words(one["cost"], texts),
+            str(one["counterpart"] or ""),
+            cost_words(one["counterpart_cost"], texts),
+            str(one["changes"]),
+        )
+        for one in _unequal(document, _LISTED)
+    ]
+    heads = [texts(f"recourse.{key}") for key in ("group", "refused", "median", *_SHARES.values())]
+    columns = ("own_cost", "counterpart", "twin_cost", "changes")
+    names = [texts(f"counted.head_{document['counted']}"), *(texts(f"recourse.{key}") for key in columns)]
+    return {
+        "title": texts("recourse.title", favourable=cell_words(texts, document["favourable"])),
+        "answer": Answer(
+            badge,
+            tone,
+            sentences,
+            warnings=[texts("recourse.stopped")] if document["stopped"] else [],
+            sure=[texts("recourse.interval")],
+            not_shown=[texts("recourse.not_shown"), texts("person.caveat_world")],
+            next_steps=[texts("recourse.next", columns=document["sensitive"])]
+            if document["sensitive"]
+            else [],
+        ),
+        "sections": [
+            cells_section(texts("recourse.burden_title"), heads, burden, right=range(1, 6), id="burden"),
+            cells_section(texts("recourse.people_title"), names, people, id="people"),
+        ],
+        "annex": [settings_section(document["settings"], texts)],
+        "personal": bool(document["people"]),
+    }
+
+
+def _unequal(document: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
+    return [one for one in document["people"] if one["unequal"]][:most]
 
 
 def recourse_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
-    """The burden in a few lines: by group, the largest differences, the sentence last."""
+    """The burden in a few lines: by group, the largest differences; the sentence apart."""
     badge, _, sentences = _recourse_answer(document, texts)
-    lines = wrapped([texts.said(one["sentence"]) for one in document["findings"]])
+    lines = []
     for one in document["burden"]:
-        lines.append(
-            f"{one['attribute']} = {cell_words(texts, one['group'])}: {texts('recourse.refused').lower()} "
-            f"{texts.number(one['refused'], 'whole')}, {texts('recourse.median').lower()} {_median(one['cost'], texts)}"
-        )
-        for key, name in zip(("without", "dearer", "cheaper"), _BURDEN[3:], strict=True):
-            lines.append(f"    {texts(f'recourse.{name}')}: {_share(one[key], texts)}")
-    listed = [one for one in document["people"] if one["unequal"]][:_PRINTED]
-    if listed:
-        lines += ["", f"{texts('recourse.people_title')}:"]
-        for one in listed:
-            lines += wrapped(
-                [
-                    f"  {texts('recourse.who')} {cell_words(texts, one['row'])}: {cost_words(one['cost'], texts)}, "
-                    f"{one['counterpart']}: {cost_words(one['counterpart_cost'], texts)}"
-                ],
-                "    ",
-            )
-    return [*lines, "", *wrapped([f"{badge}: {' '.join(sentences)}"])], []
+        shares = [f"{texts(f'recourse.{name}')} {_share(one[key], texts)}" for key, name in _SHARES.items()]
+        said = f"{texts('recourse.refused')} {texts.number(one['refused'], 'whole')}"
+        said += f"; {texts('recourse.median')} {_median(one['cost'], texts)}; {'; '.join(shares)}"
+        lines += wrapped(f"{one['attribute']} = {cell_words(texts, one['group'])}: {said}", indent="    ")
+    listed = _unequal(document, _PRINTED)
+    lines += ["", f"{texts('recourse.people_title')}:"] if listed else []
+    for one in listed:
+        words = {"row": cell_words(texts, one["row"]), "source": document["source"]}
+        costs = [cost_words(one[key], texts) for key in ("cost", "counterpart_cost")]
+        where = texts(f"counted.{document['counted']}", **words)
+        lines += wrapped(f"  {where}: {costs[0]}, {one['counterpart']}: {costs[1]}", indent="    ")
+    return lines, wrapped(f"{badge}:", *sentences)

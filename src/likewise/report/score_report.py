@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from likewise.core.messages import Texts
-from likewise.core.plain import plain_fields, rounded
+from likewise.core.plain import plain_fields
 from likewise.core.text import join_words, short_number
-from likewise.report.page import Answer, render_page, results_table, section
-from likewise.report.provenance import Provenance
+from likewise.report.page import Answer, listed, results_table, section
 from likewise.report.terminal import terminal_table
 from likewise.text.cluster_inference import clusters_needed
 from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits
@@ -24,31 +23,12 @@ _HEAD = (
 _NO_FLOOR = "effects are measured from the baseline alone, and how far noise moves these scores is unknown"
 
 
-def score_document(result: ScoreAudits, *, provenance: Provenance | None = None) -> dict[str, Any]:
-    """Return everything about a paired audit as plain values.
-
-    Parameters
-    ----------
-    result : ScoreAudits
-    provenance : Provenance, optional
-        When, of which files, by which command.
-
-    Returns
-    -------
-    dict
-        ``kind``, ``version``, ``shifted`` (how many families in all), ``notes``, ``provenance`` and ``parts``.
-
-    Examples
-    --------
-    >>> score_document(ScoreAudits(()))["shifted"]
-    0
-    """
+def score_document(result: ScoreAudits) -> dict[str, Any]:
+    """Return everything about a paired audit as plain values."""
     return {
-        "kind": "likewise.report.scores",
         "version": 1,
         "shifted": sum(len(part.shifted) for part in result),
         "notes": notes_of(result),
-        "provenance": None if provenance is None else provenance.document(),
         "parts": [_part(part) for part in result],
     }
 
@@ -74,18 +54,14 @@ def notes_of(result: ScoreAudits) -> list[str]:
     return notes
 
 
-def render_scores(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
-    """Return the page of a document of `score_document`."""
+def score_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
+    """The parts of a page."""
     parts = document["parts"]
-    shifted = [
-        effect["name"] for part in parts for effect in part["families"] if effect["verdict"] == "shifted"
-    ]
-    badge = (
-        f"Scores depend on {join_words(list(dict.fromkeys(shifted)))}" if shifted else "No dependence found"
-    )
+    families = [effect for part in parts for effect in part["families"]]
+    shifted = list(dict.fromkeys(one["name"] for one in families if one["verdict"] == "shifted"))
     level = ", ".join(dict.fromkeys(f"{1 - part['level']:.0%}" for part in parts))
     answer = Answer(
-        badge,
+        f"Scores depend on {join_words(shifted)}" if shifted else "No dependence found",
         "bad" if shifted else "plain",
         [_sentence(parts)],
         warnings=document["notes"],
@@ -100,16 +76,14 @@ def render_scores(document: Mapping[str, Any], *, title: str | None = None, text
         if shifted
         else ["Add texts or placebos if the floor is too high to show an effect of a size that matters."],
     )
-    units = sum(part["units"] for part in parts)
-    return render_page(
-        title or "Scores of edited texts",
-        [_section(number, part) for number, part in enumerate(parts)],
-        texts=texts,
-        answer=answer,
-        scope=[("Units", f"{units:,}"), ("Units left out", f"{sum(part['dropped'] for part in parts):,}")],
-        annex=[section("How to read the tables", f"<p>{escape(_LEGEND)}</p>", id="legend", level=3)],
-        provenance=document["provenance"],
-    )
+    units, dropped = (sum(part[name] for part in parts) for name in ("units", "dropped"))
+    return {
+        "title": "Scores of edited texts",
+        "answer": answer,
+        "scope": [("Units", f"{units:,}"), ("Units left out", f"{dropped:,}")],
+        "sections": [_section(number, part) for number, part in enumerate(parts)],
+        "annex": [section("How to read the tables", listed([_LEGEND]), id="legend", level=3)],
+    }
 
 
 _LEGEND = (
@@ -191,34 +165,18 @@ def _with_ends(measure: Mapping[str, Any]) -> str:
 
 
 def _part(part: ScoreAudit) -> dict[str, Any]:
-    return {
-        "name": part.name,
-        "units": part.n_units,
-        "clusters": part.n_clusters,
-        "dropped": part.dropped,
-        "placebos": list(part.placebos),
-        "level": part.level,
-        "margin": part.margin,
-        "families": [_effect(effect) for effect in part.families],
-        "edits": [_effect(effect) for effect in part.edits],
-        "pairs": [plain_fields(measure, digits=8) for measure in part.pairs],
-    }
+    found = plain_fields(part, n_units="units", n_clusters="clusters", n_tests=None)
+    lists = {name: [_effect(effect) for effect in getattr(part, name)] for name in ("families", "edits")}
+    return found | lists | {"pairs": [plain_fields(measure, digits=8) for measure in part.pairs]}
 
 
 def _effect(effect: EditEffect) -> dict[str, Any]:
-    changed = effect.changed
-    return {
-        "name": effect.name,
-        "worst": effect.worst,
-        "units": effect.n_units,
-        "change": plain_fields(effect.change, digits=8),
-        "shift": plain_fields(effect.shift, digits=8),
-        "size": rounded(effect.size),
-        "floor": rounded(effect.floor),
-        "excess": plain_fields(effect.excess, digits=8),
-        "changed_decisions": None if changed is None else plain_fields(changed, digits=8),
-        "p_value": rounded(effect.p_value),
-        "adjusted_p_value": rounded(effect.adjusted),
-        "equivalence_p_value": rounded(effect.equivalence),
-        "verdict": effect.verdict,
-    }
+    names = {"n_units": "units", "n_clusters": None, "adjusted": "adjusted_p_value"}
+    found = plain_fields(
+        effect, digits=8, changed="changed_decisions", equivalence="equivalence_p_value", **names
+    )
+    for name in ("change", "shift", "excess", "changed"):
+        measure = getattr(effect, name)
+        key = "changed_decisions" if name == "changed" else name
+        found[key] = None if measure is None else plain_fields(measure, digits=8)
+    return found

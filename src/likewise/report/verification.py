@@ -2,100 +2,78 @@
 
 from __future__ import annotations
 
-import textwrap
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.verification.verify import PAIR_COLUMNS, Verification
 from likewise.core.messages import Texts
-from likewise.core.plain import beside, plain_cell
-from likewise.report.first_words import question_document
-from likewise.report.page import Answer, Tone, cells_table, render_page, section
+from likewise.core.plain import beside, plain, plain_fields
+from likewise.report.page import Answer, Tone, cells_section, listed, section, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from likewise.report.provenance import Provenance
 
 _SHARES = ("proved", "flips", "undecided")
 _TONES: dict[str, Tone] = {
     "unanswered": "open", "not_read": "plain", "depends": "bad", "independent": "good", "not_found": "plain"
 }  # fmt: skip
-_WIDTH, _LINES = 80, 20
+# Lines in the terminal.
+_LINES = 20
 
 
-def verification_document(
-    found: Verification, *, name: str = "", source: str = "X", provenance: Provenance | None = None
-) -> dict[str, Any]:
+def verification_document(found: Verification) -> dict[str, Any]:
     """Everything about a verification as plain values."""
-    return {
-        **question_document("verification", found, name, source, provenance),
+    names = dict.fromkeys([*_SHARES, "examples"])
+    return plain_fields(found, sensitive_features="sensitive", **names) | {
         "badge": found.badge,
         "domain": {key: getattr(found, key) for key in _SHARES},
         "people": None if found.people is None else dict(zip(_SHARES, found.people, strict=True)),
-        "sampled": None if found.sampled is None else found.sampled._asdict(),
-        "trivial": found.trivial,
-        "reason": found.reason,
-        "rules": [{"share": rule.share, "within": rule.within, "rows": rule.rows} for rule in found.rules],
-        "flips": [
-            {key: plain_cell(cell) for key, cell in row.items()} for row in found.examples.to_dict("records")
-        ],
-        "counted": found.counted,
-        "labelled": found.labelled,
-        "regions": found.regions,
-        "seconds": found.seconds,
-        "stopped": found.stopped,
+        "sampled": None if found.sampled is None else plain(found.sampled._asdict()),
+        "flips": plain(found.examples.to_dict("records")),
     }
 
 
-def render_verification(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
-    """Return the page of a document of `verification_document`."""
-    domain, flips, columns = document["domain"], document["flips"], document["sensitive"]
+def verification_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
+    """The parts of a page."""
+    domain, columns, people = document["domain"], document["sensitive"], document["people"]
     kind, tone = document["badge"], _TONES[document["badge"]]
-    blocked = kind == "unanswered"
-    shares = {name: _share(domain[name], texts) for name in _SHARES}
-    heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
-    people = document["people"]
-    words = (
-        "verified.same" if blocked else "verified.same_proved",
-        "verified.flips_shown",
-        "verified.undecided",
-    )
+    same = "verified.same" if kind == "unanswered" else "verified.same_proved"
+    words = (same, "verified.flips_shown", "verified.undecided")
     rows = [
-        (texts(word), shares[name], "–" if people is None else _share(people[name], texts))
+        (texts(word), _share(domain[name], texts), "–" if people is None else _share(people[name], texts))
         for name, word in zip(_SHARES, words, strict=True)
     ]
+    heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
     question = texts("verified.question", columns=columns)
-    sections = [section(question, cells_table(question, heads, rows, right=(1, 2)), id="shares")]
-    if flips:
-        sections.append(_pairs(document, texts))
-    rules = "".join(
-        f"<li>{escape(texts('verified.rule', within=_share(rule['within'], texts), rows=rule['rows']).strip())}</li>"
-        for rule in document["rules"][:10]
-    )
+    sections = [cells_section(question, heads, rows, right=(1, 2), id="shares"), _pairs(document, texts)]
+    rules = _rules(document, texts, 10)
     if rules:
-        sections.append(section(texts("verified.most").rstrip(":"), f"<ul>{rules}</ul>", id="rules"))
-    stopped = [texts("verified.stopped")] if document["stopped"] else []
-    answer = Answer(
-        texts(f"badge.{kind}", columns=columns),
-        tone,
-        [_sentence(document, texts)],
-        warnings=[*(texts.said(finding["sentence"]) for finding in document["findings"]), *stopped],
-        sure=[*_notes(document, texts), texts("verified.sure")],
-        not_shown=[texts("verified.not_shown", columns=columns), texts("verified.not_shown_range")],
-        next_steps=[texts("verified.next_depends" if tone == "bad" else "verified.next", columns=columns)],
-    )
-    facts = f"<p>{escape(texts('verified.regions', n=document['regions'], seconds=document['seconds']))}</p>"
-    return render_page(
-        title or texts("verified.title", name=document["model"]),
-        sections,
-        texts=texts,
-        answer=answer,
-        scope=[(texts("page.scope.sensitive"), texts.number(columns, "list"))],
-        annex=[section(texts("page.computed.title"), facts, id="computed", level=3)],
-        provenance=document["provenance"],
-        personal=bool(document["flips"]),
-    )
+        sections.append(section(texts("verified.most").rstrip(":"), listed(rules), id="rules"))
+    facts = listed([texts("verified.regions", n=document["regions"], seconds=document["seconds"])])
+    return {
+        "title": texts("verified.title", name=document["model"]),
+        "answer": Answer(
+            texts(f"badge.{kind}", columns=columns),
+            tone,
+            [_sentence(document, texts)],
+            warnings=[texts("verified.stopped")] if document["stopped"] else [],
+            sure=[*_notes(document, texts), texts("verified.sure")],
+            not_shown=[texts("verified.not_shown", columns=columns), texts("verified.not_shown_range")],
+            next_steps=[
+                texts("verified.next_depends" if tone == "bad" else "verified.next", columns=columns)
+            ],
+        ),
+        "sections": sections,
+        "annex": [section(texts("page.computed.title"), facts, id="computed", level=3)],
+        "personal": bool(document["flips"]),
+    }
+
+
+def _rules(document: Mapping[str, Any], texts: Texts, most: int) -> list[str]:
+    """In which part of the table decisions flip most."""
+    return [
+        texts("verified.rule", within=_share(rule["within"], texts), rows=rule["rows"]).strip()
+        for rule in document["rules"][:most]
+    ]
 
 
 def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
@@ -113,41 +91,30 @@ def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
         made = texts("verified.pair_made_up") if first["row"] is None else _where(document, first, texts)
         rows.append((made, *cells, _cells(first, rest)))
     keys = ("pair", "one", "decision", "other", "decision", "both_have")
-    title, heads = texts("verified.pairs_title"), [texts(f"verified.head.{key}") for key in keys]
-    return section(title, cells_table(title, heads, rows), id="pairs")
+    heads = [texts(f"verified.head.{key}") for key in keys]
+    return cells_section(texts("verified.pairs_title"), heads, rows, id="pairs")
 
 
 def verification_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
     """Findings, shares, where decisions flip most, one pair; the verdict apart. At most 20 lines together."""
-
-    def wrapped(text: str, most: int) -> list[str]:
-        lines = textwrap.wrap(text.strip(), _WIDTH, break_on_hyphens=False)
-        return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: _WIDTH - 2] + " …"]
-
     said = [texts.said(finding["sentence"]) for finding in document["findings"]]
     title = texts(f"badge.{document['badge']}", columns=document["sensitive"])
     sentence = _sentence(document, texts)
     if document["badge"] == "unanswered":
-        return [], wrapped(f"{title}: {said[0]}", 6)
-    verdict = wrapped(f"{title}: {sentence}", 5)
-    top = [line for one in said[:2] if one != sentence for line in wrapped(one, 2)]
-    notes = [line for one in _notes(document, texts) for line in wrapped(one, 2)]
-    notes += wrapped(texts("verified.stopped"), 1) if document["stopped"] else []
-    rules = [
-        line
-        for rule in document["rules"][:2]
-        for line in wrapped(
-            texts("verified.rule", within=_share(rule["within"], texts), rows=rule["rows"]), 1
-        )
-    ]
-    rules = [texts("verified.most"), *(f"  {line}"[:_WIDTH] for line in rules)] if rules else []
+        return [], wrapped(f"{title}: {said[0]}", most=6)
+    verdict = wrapped(f"{title}: {sentence}", most=5)
+    top = [line for one in said[:2] if one != sentence for line in wrapped(one, most=2)]
+    notes = [line for one in _notes(document, texts) for line in wrapped(one, most=2)]
+    notes += wrapped(texts("verified.stopped"), most=1) if document["stopped"] else []
+    rules = [f"  {line}" for one in _rules(document, texts, 2) for line in wrapped(one, width=78, most=1)]
+    rules = [texts("verified.most"), *rules] if rules else []
     lines = [*top, *([""] if top else []), *_shares(document, texts), "", *notes]
     room = _LINES - len(lines) - len(verdict) - 1
-    for part in (wrapped(_pair(document, texts), 3), rules):
+    for part in (wrapped(_pair(document, texts), most=3), rules):
         if part and len(part) <= room:
             lines += part
             room -= len(part)
-    return [*lines, ""], verdict
+    return lines, verdict
 
 
 def _sentence(document: Mapping[str, Any], texts: Texts) -> str:

@@ -24,6 +24,7 @@ from likewise.report.comparison import Comparison, comparison_document
 from likewise.report.document import audit_document
 from likewise.report.first_words import MAX_LISTED
 from likewise.report.html import render_html
+from likewise.report.page import wrapped
 from likewise.report.person import person_document, person_lines
 from likewise.report.provenance import Provenance
 from likewise.report.recourse import recourse_document, recourse_lines
@@ -31,15 +32,13 @@ from likewise.report.score_report import print_scores, score_document
 from likewise.report.verification import verification_document, verification_lines
 from likewise.text.score_audit import ScoreAudits
 
-_DOCUMENTS: dict[type, Callable[..., dict[str, Any]]] = {
-    AuditResult: audit_document,
-    Comparison: comparison_document,
-    Verification: verification_document,
-    Explanation: person_document,
-    Recourse: recourse_document,
-    ScoreAudits: score_document,
+# Kinds besides audits and comparisons: what is known, and the lines in the terminal, the verdict apart.
+_VALUES: dict[type, tuple[str, Callable[..., dict[str, Any]]]] = {
+    Verification: ("verification", verification_document),
+    Explanation: ("person", person_document),
+    Recourse: ("recourse", recourse_document),
+    ScoreAudits: ("scores", score_document),
 }
-# Documents that are printed as lines, the verdict apart.
 _LINES: dict[str, Callable[..., tuple[list[str], list[str]]]] = {
     "verification": verification_lines,
     "person": person_lines,
@@ -56,7 +55,8 @@ def document_of(result: Any, **parts: Any) -> dict[str, Any]:
     ----------
     result : AuditResult, Comparison, Verification, Explanation, Recourse or ScoreAudits
     **parts
-        As in the function of the kind, such as `audit_document`.
+        Of audits and comparisons as in `audit_document`; of the others ``name`` (of the model), ``source`` (what the table
+        is called) and ``provenance``.
 
     Examples
     --------
@@ -64,17 +64,26 @@ def document_of(result: Any, **parts: Any) -> dict[str, Any]:
     >>> document_of(ScoreAudits(()))["kind"]
     'likewise.report.scores'
     """
-    kind = next((kind for kind in _DOCUMENTS if isinstance(result, kind)), None)
-    if kind is None:
-        names = ", ".join(f"{'an' if one.__name__[0] in 'AE' else 'a'} {one.__name__}" for one in _DOCUMENTS)
-        raise bad_parameter("report", "result", allowed=f"one of {names}", got=f"a {type(result).__name__}")
-    if kind is Comparison:
+    if isinstance(result, AuditResult):
+        return audit_document(result, **parts)
+    if isinstance(result, Comparison):
         if parts.pop("evaluation", None) is not None:
             raise InputError(
                 "report: 'evaluation' goes with one audit. A Comparison has one in each of its entries."
             )
         parts.pop("twins", None)
-    return _DOCUMENTS[kind](result, **parts)
+        return comparison_document(result, **parts)
+    for one, (kind, values) in _VALUES.items():
+        if isinstance(result, one):
+            return {"kind": f"likewise.report.{kind}", **_made(**parts), **values(result)}
+    kinds = (AuditResult, Comparison, *_VALUES)
+    names = ", ".join(f"{'an' if one.__name__[0] in 'AE' else 'a'} {one.__name__}" for one in kinds)
+    raise bad_parameter("report", "result", allowed=f"one of {names}", got=f"a {type(result).__name__}")
+
+
+def _made(*, name: str = "", source: str = "X", provenance: Provenance | None = None) -> dict[str, Any]:
+    made = None if provenance is None else provenance.document()
+    return {"model": name, "source": source, "provenance": made}
 
 
 def print_document(
@@ -100,17 +109,25 @@ def print_document(
     if kind == "scores":
         print_scores(document, out)
         return
-    lines, verdict = _LINES[kind](document, Texts(language))
+    lines, verdict = _lines(document, Texts(language))
     for line in lines:
         out.print(Text(line), soft_wrap=True)
     for line in verdict:
         out.print(Text(line, style="bold"), soft_wrap=True)
 
 
+def _lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
+    kind = document["kind"].rpartition(".")[2]
+    lines, verdict = _LINES[kind](document, texts)
+    # A verification has room for two of them, and chooses.
+    told = [] if kind == "verification" else [texts.said(one["sentence"]) for one in document["findings"]]
+    lines = [line for one in told for line in wrapped(one)] + lines
+    return [*lines, *([""] if lines and verdict else [])], verdict
+
+
 def text_of(result: Any) -> str:
     """Return a verification, a person or the burden of those refused as text."""
-    document = document_of(result)
-    lines, verdict = _LINES[document["kind"].rpartition(".")[2]](document, Texts())
+    lines, verdict = _lines(document_of(result), Texts())
     return "\n".join([*lines, *verdict])
 
 
@@ -149,10 +166,9 @@ def write(
     Examples
     --------
     >>> import json, tempfile
-    >>> from likewise.report import score_document
     >>> from likewise.text.score_audit import ScoreAudits
     >>> target = Path(tempfile.mkdtemp()) / "scores.json"
-    >>> write(score_document(ScoreAudits(())), target)
+    >>> write(document_of(ScoreAudits(())), target)
     >>> json.loads(target.read_text(encoding="utf-8"))["shifted"]
     0
     """
