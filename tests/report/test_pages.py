@@ -23,6 +23,7 @@ from likewise.report import (
     write_html,
 )
 from likewise.report.page import asset
+from likewise.report.writing import text_of
 from likewise.text import audit_scores
 
 MADE = Provenance("2026-01-02T03:04:05Z", seed=3, command="likewise audit m t")
@@ -266,6 +267,27 @@ def test_who_would_gain_by_any_entry_is_listed_as_gaining():
     assert {one[3] for one in kinds if one[0] == "z"} == {"lose"}
     counted = result.effects.query("instead == 'z'")["gain"].sum()
     assert counted == 8 == audit_document(result)["summary"]["directions"]["gain"]
+
+
+def test_people_of_a_frame_are_counted_from_1_by_everybody():
+    """The first row of a frame is row 1, whoever tells it."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    frame = pd.DataFrame({"age": [20, 30, 40, 50], "sex": [0, 1, 0, 1]})
+    tree = DecisionTreeClassifier().fit(
+        frame[["sex"]].assign(age=1)[["age", "sex"]], ["no", "yes", "no", "yes"]
+    )
+    asked = {"sensitive_features": ["sex"]}
+    first = {
+        "verify": lw.verify(tree, frame, **asked),
+        "recourse": lw.recourse(tree, frame, favourable="yes", **asked),
+        "explain": lw.explain(tree, frame, 0, favourable="yes", **asked),
+    }
+    for verb, found in first.items():
+        told = shown(render_html(document_of(found)))
+        told = f"{told} {text_of(found)}".lower()
+        assert "row 0 of" not in told, verb
+        assert "row 1 of the table, counted from 1" in told, verb
 
 
 def test_the_page_says_what_is_assumed_and_what_is_not_judged(tmp_path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_fields
 from likewise.report.page import Answer, cells_section, listed, section, wrapped
-from likewise.report.templates import cell_words
+from likewise.report.templates import cell_words, where_words
 
 if TYPE_CHECKING:
     from likewise.explaining.person import Explanation
@@ -129,7 +129,7 @@ def settings_section(settings: Mapping[str, Any], texts: Texts) -> str:
 def person_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
     """The parts of a letter of one sheet."""
     favourable, settings = document["favourable"], document["settings"]
-    where = texts(f"counted.{document['counted']}", row=_shown_row(document), source=document["source"])
+    where = where_words(texts, document, document["row"])
     least = [] if document["least"] is None else [_way(document["least"], favourable, texts)]
     sentences = [_score(document, texts), *least, _twins_sentence(document, texts)]
     fixed = settings["fixed"]
@@ -159,11 +159,6 @@ def person_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
         "sheet": True,
         "personal": True,
     }
-
-
-def _shown_row(document: Mapping[str, Any]) -> str:
-    row = document["row"]
-    return str(row + 1 if document["counted"] == "position" and isinstance(row, int) else row)
 
 
 def _ways(document: Mapping[str, Any], texts: Texts) -> str:

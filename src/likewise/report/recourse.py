@@ -10,7 +10,7 @@ from likewise.core.messages import Texts
 from likewise.core.plain import plain, plain_fields
 from likewise.report.page import Answer, Tone, cells_section, wrapped
 from likewise.report.person import cost_words, settings_section
-from likewise.report.templates import cell_words
+from likewise.report.templates import cell_words, row_words, where_words
 
 if TYPE_CHECKING:
     from likewise.explaining.burden import Recourse
@@ -81,7 +81,7 @@ def recourse_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
     ]
     people = [
         (
-            cell_words(texts, one["row"]),
+            row_words(texts, document, one["row"]),
             cost_words(one["cost"], texts),
             str(one["counterpart"] or ""),
             cost_words(one["counterpart_cost"], texts),
@@ -130,8 +130,7 @@ def recourse_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str]
     listed = _unequal(document, _PRINTED)
     lines += ["", f"{texts('recourse.people_title')}:"] if listed else []
     for one in listed:
-        words = {"row": cell_words(texts, one["row"]), "source": document["source"]}
         costs = [cost_words(one[key], texts) for key in ("cost", "counterpart_cost")]
-        where = texts(f"counted.{document['counted']}", **words)
+        where = where_words(texts, document, one["row"])
         lines += wrapped(f"  {where}: {costs[0]}, {one['counterpart']}: {costs[1]}", indent="    ")
     return lines, wrapped(f"{badge}:", *sentences)

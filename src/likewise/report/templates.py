@@ -70,6 +70,18 @@ def cell_words(texts: Texts, value: Any) -> str:
     return texts.number(value, "") if isinstance(value, str) else str(value).replace("-", "−")
 
 
+def row_words(texts: Texts, document: Mapping[str, Any], row: Any) -> str:
+    """Return the number of a person's row as their table is counted."""
+    counted = document["counted"] == "position" and isinstance(row, (int, float))
+    return cell_words(texts, int(row) + 1 if counted else row)
+
+
+def where_words(texts: Texts, document: Mapping[str, Any], row: Any) -> str:
+    """Say where a person is in the user's table."""
+    words = row_words(texts, document, row)
+    return texts(f"counted.{document['counted']}", row=words, source=document["source"])
+
+
 def _curve_points(curve: Mapping[str, Any], eps: float) -> list[tuple[float, float]]:
     """The curve at no tolerance, at the one asked for, and around it."""
     wanted = [0.0] if eps == 0 else [share * eps for share in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)]

@@ -8,6 +8,7 @@ from likewise.auditing.verification.verify import PAIR_COLUMNS, Verification
 from likewise.core.messages import Texts
 from likewise.core.plain import beside, plain, plain_fields
 from likewise.report.page import Answer, Tone, cells_section, listed, section, wrapped
+from likewise.report.templates import where_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,7 +89,11 @@ def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
             _cells(second, sensitive),
             _value(second["decision"]),
         ]
-        made = texts("verified.pair_made_up") if first["row"] is None else _where(document, first, texts)
+        made = (
+            texts("verified.pair_made_up")
+            if first["row"] is None
+            else where_words(texts, document, first["row"])
+        )
         rows.append((made, *cells, _cells(first, rest)))
     keys = ("pair", "one", "decision", "other", "decision", "both_have")
     heads = [texts(f"verified.head.{key}") for key in keys]
@@ -132,7 +137,9 @@ def _pair(document: Mapping[str, Any], texts: Texts) -> str:
         return ""
     first, second = document["flips"][:2]
     sensitive, rest = _columns(document)
-    where = texts("verified.pair_made_up") if first["row"] is None else _where(document, first, texts)
+    where = (
+        texts("verified.pair_made_up") if first["row"] is None else where_words(texts, document, first["row"])
+    )
     both = [
         texts("verified.decided", cells=_cells(row, sensitive), decision=_value(row["decision"]))
         for row in (first, second)
@@ -144,11 +151,6 @@ def _columns(document: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """The columns of a pair: the sensitive ones, and those that both rows share."""
     sensitive = [beside(name, PAIR_COLUMNS) for name in document["sensitive"]]
     return sensitive, [name for name in document["flips"][0] if name not in (*sensitive, *PAIR_COLUMNS)]
-
-
-def _where(document: Mapping[str, Any], row: Mapping[str, Any], texts: Texts) -> str:
-    """Where a person is in the user's table."""
-    return texts(f"counted.{document['counted']}", row=_value(row["row"]), source=document["source"])
 
 
 def _shares(document: Mapping[str, Any], texts: Texts) -> list[str]:
