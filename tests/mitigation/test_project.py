@@ -111,7 +111,7 @@ def test_set_output_is_honoured():
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        (None, "nothing says what to remove"),
+        (None, "nothing says who is comparable"),
         (euclidean(3), "nothing to project off"),
         (ExpertSubspace([0, 1, 2]), "whole space"),
         (ExpertSubspace([0]).fit(np.ones((2, 5))).metric_, "of 5 columns, the encoded rows have 3"),

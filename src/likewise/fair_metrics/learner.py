@@ -27,7 +27,19 @@ from likewise.fair_metrics.naming import ColumnPlaces
 def ready_metric(
     metric: Any, X: Any, *, owner: str, sensitive_features: Any = None, encoder: Any = None
 ) -> FairMetric:
-    """Return the fair metric that was given, or fit a clone of the learner that was given."""
+    """Return the fair metric that was given, or fit a clone of the learner that was given.
+
+    None is `AttributeSubspace` of the `sensitive_features`.
+    """
+    if metric is None:
+        if sensitive_features is None:
+            raise InputError(
+                f"{owner}: nothing says who is comparable. Pass metric=AttributeSubspace(['sex']) or another "
+                "metric or learner, or the sensitive attributes as fit(X, y, sensitive_features=...)."
+            )
+        from likewise.fair_metrics.attribute import AttributeSubspace
+
+        metric = AttributeSubspace()
     if isinstance(metric, (list, tuple)):
         if not metric:
             raise bad_parameter(owner, "metric", allowed="at least one metric or learner", got="none")

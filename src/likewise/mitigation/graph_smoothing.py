@@ -299,14 +299,7 @@ class SmoothedModel(Model):
     """A fitted `GraphSmoothing` as a model; what `as_model` makes of one."""
 
     def __init__(self, smoothing: GraphSmoothing, inner: Model) -> None:
-        super().__init__(
-            loss=inner.loss,
-            kind="values" if inner.loss.regression else "scores",
-            classes=inner.known_classes,
-            takes_frame=inner.takes_frame,
-            feature_names=inner.feature_names,
-            n_features=inner.n_features,
-        )
+        super().__init__(**inner._like() | {"kind": "values" if inner.loss.regression else "scores"})
         self.smoothing = smoothing
 
     def _answer(self, rows: Any) -> FloatArray:

@@ -16,7 +16,7 @@ from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas, 
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 from likewise.data.tabular import TabularDomain
-from likewise.fair_metrics import AttributeSubspace, FairMetric
+from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.feature_maps import is_encoder
 from likewise.fair_metrics.learner import ready_metric
 
@@ -154,16 +154,8 @@ class Project(TransformerMixin, BaseEstimator):
             self.encoder_ = encoder
         if sensitive_features is not None and not isinstance(sensitive_features, dict):
             check_same_length(owner, X=x, sensitive_features=sensitive_features)
-        metric = self.metric
-        if metric is None:
-            if sensitive_features is None:
-                raise InputError(
-                    f"{owner}: nothing says what to remove. Pass metric=AttributeSubspace(['sex']) or another "
-                    "metric or learner, or fit(X, sensitive_features=...)."
-                )
-            metric = AttributeSubspace()
         self.metric_ = ready_metric(
-            metric, given, owner=owner, sensitive_features=sensitive_features, encoder=encoder
+            self.metric, given, owner=owner, sensitive_features=sensitive_features, encoder=encoder
         )
         check_width(self.metric_, x.shape[1], owner=owner)
         self.subspace_ = projected_off(self.metric_, owner=owner)

@@ -101,19 +101,14 @@ class ConsensusModel(Model):
         favourable: Any = None,
         maker: TwinMaker | None = None,
     ) -> None:
-        as_probabilities = inner.output_kind == "scores" and inner.loss.wants == "probabilities"
-        # Twins are made of a table: a model that encodes tables itself is asked with tables.
-        columns = None if inner.encoder is None else tuple(c.name for c in inner.encoder.columns_)
-        super().__init__(
-            loss=inner.loss,
-            kind="probabilities" if as_probabilities and how != "margin" else inner.output_kind,
-            classes=inner.known_classes,
-            takes_frame=inner.takes_frame or columns is not None,
-            feature_names=inner.feature_names if columns is None else columns,
-            n_features=inner.n_features if columns is None else len(columns),
-            missing=True,
-            batch_rows=65536,
-        )
+        own: dict[str, Any] = {}
+        if inner.output_kind == "scores" and inner.loss.wants == "probabilities" and how != "margin":
+            own["kind"] = "probabilities"
+        if inner.encoder is not None:
+            # Twins are made of a table: a model that encodes tables itself is asked with tables.
+            columns = tuple(column.name for column in inner.encoder.columns_)
+            own |= {"takes_frame": True, "feature_names": columns, "n_features": len(columns)}
+        super().__init__(**inner._like() | own, missing=True, batch_rows=65536)
         self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
         self.maker = maker
 

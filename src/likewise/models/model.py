@@ -218,6 +218,17 @@ class Model(ABC):
         """Class labels if there are any and they are known already, else None."""
         return self._classes
 
+    def _like(self) -> dict[str, Any]:
+        """The choices of a model that takes the same rows under the same loss."""
+        return {
+            "loss": self.loss,
+            "kind": self.output_kind,
+            "classes": self.known_classes,
+            "takes_frame": self.takes_frame,
+            "feature_names": self.feature_names,
+            "n_features": self.n_features,
+        }
+
     @property
     def gives_probabilities(self) -> bool:
         """Whether `outputs` are class probabilities (else scores, or values for regression)."""
@@ -572,13 +583,8 @@ class WrappedModel(Model):
     """Another model, asked about rows that are made of a table's."""
 
     def __init__(self, inner: Model, columns: Sequence[str] | None = None) -> None:
-        super().__init__(
-            loss=inner.loss,
-            kind=inner.output_kind,
-            classes=inner.known_classes,
-            takes_frame=True,
-            feature_names=columns,
-        )
+        own = {"takes_frame": True, "feature_names": columns, "n_features": None}
+        super().__init__(**inner._like() | own)
         self.inner = inner
 
     @abstractmethod

@@ -60,7 +60,10 @@ if TYPE_CHECKING:
         TrainingWarning as TrainingWarning,
     )
     from likewise.training.robust import SEARCHES as SEARCHES
-    from likewise.training.sensei import SenSeI as SenSeI
-    from likewise.training.sensr import SenSR as SenSR, wasserstein_robust as wasserstein_robust
+    from likewise.training.sensr import (
+        SenSeI as SenSeI,
+        SenSR as SenSR,
+        wasserstein_robust as wasserstein_robust,
+    )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -215,13 +215,8 @@ def filled_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 def fitted_metric(metric: Any, sensitive: Any, given: Any, beside: Any, *, owner: str) -> FairMetric:
     """Return the metric that was given, or learn it; raw tables are encoded by a domain of their own."""
-    if metric is None:
-        if not sensitive and beside is None:
-            raise InputError(
-                f"{owner}: eps > 0, but nothing says who is comparable. Name sensitive_features=['sex'], or pass "
-                "metric=AttributeSubspace(['sex']) or another metric or learner."
-            )
-        metric = AttributeSubspace(list(sensitive)) if sensitive else AttributeSubspace()
+    if metric is None and sensitive:
+        metric = AttributeSubspace(list(sensitive))
     encoder = TabularDomain.from_frame(given) if isinstance(given, pd.DataFrame) else None
     return ready_metric(metric, given, owner=owner, sensitive_features=beside, encoder=encoder)
 

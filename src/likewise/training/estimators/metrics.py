@@ -12,7 +12,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.data.domain import DataRangeDomain, Domain
 from likewise.data.tabular import TabularDomain
-from likewise.fair_metrics import AttributeSubspace, FairMetric
+from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.mitigation.project import check_width, projected_off
 from likewise.training.estimators.rows import TrainingRows
@@ -31,13 +31,6 @@ def metric_encoder(metric: Any) -> TabularDomain | None:
 
 def trained_metric(metric: Any, rows: TrainingRows, *, owner: str) -> FairMetric:
     """Return the metric on the encoded rows, fitted on them if it is a learner."""
-    if metric is None:
-        if rows.sensitive_features is None:
-            raise InputError(
-                f"{owner}: nothing says who is comparable. Pass metric=AttributeSubspace(['sex']) or another "
-                "metric or learner, or the sensitive attributes as fit(X, y, sensitive_features=...)."
-            )
-        metric = AttributeSubspace()
     found = ready_metric(
         metric, rows.given, owner=owner, sensitive_features=rows.sensitive_features, encoder=rows.encoder
     )

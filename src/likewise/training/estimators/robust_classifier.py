@@ -47,8 +47,7 @@ from likewise.training.objective import ERM, Objective
 from likewise.training.penalised import WithCovariancePenalty
 from likewise.training.results import Finding, TrainingResult
 from likewise.training.robust import SearchLike
-from likewise.training.sensei import SenSeI
-from likewise.training.sensr import SenSR
+from likewise.training.sensr import SenSeI, SenSR
 
 # What a network is not shown at all: the sensitive columns, or everything that costs nothing under the
 # metric.
