@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -72,6 +73,14 @@ def _server(application: Application) -> Any:
     return uvicorn.Server(config)
 
 
+def _in_turns(act: Callable[..., object], *given: Any, turns: int = 8) -> None:
+    """Act when the loop has read what had come: after a pause, a secret may wait behind a hundred connections."""
+    if turns:
+        asyncio.get_running_loop().call_soon(partial(_in_turns, act, *given, turns=turns - 1))
+    else:
+        act(*given)
+
+
 class Doorway:
     """Connections that have shown no secret: so many, for so long. The oldest goes first, so nobody can shut the user out."""
 
@@ -87,8 +96,11 @@ class Doorway:
 
     def enter(self, client: Any, transport: Any) -> None:
         """A connection was made."""
-        timer = asyncio.get_running_loop().call_later(self._seconds, self._close, client)
+        timer = asyncio.get_running_loop().call_later(self._seconds, _in_turns, self._close, client)
         self._strangers[client] = transport, timer
+        _in_turns(self._make_room)
+
+    def _make_room(self) -> None:
         if len(self._strangers) > self._most:
             self._close(next(iter(self._strangers)))
 
