@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 import likewise as lw
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.effects import ANY, OTHER, ChangedPeople, Exchange, Transition
+from likewise.core.errors import InputError
 from likewise.data.missing_values import MISSING_WORD
 from likewise.models import as_model
 from likewise.report import audit_document, json_schema
@@ -214,6 +215,15 @@ def test_models_of_one_hot_columns_are_asked_about_the_raw_table(encoding, model
     result = lw.audit(made, X, sensitive_features=["sex", "race"], favourable=1)
     assert cells(result.effects) == brute(X, lambda frame: made.predict(encoded(frame)), groups, 1)
     assert result.changed.count > 0
+
+
+def test_a_model_of_nameless_one_hot_columns_is_told_the_way_out():
+    X, y, _ = table("several")
+    made = LogisticRegression().fit(pd.get_dummies(X, drop_first=True).to_numpy(dtype=float), y)
+    with pytest.raises(
+        InputError, match=r"Pass a function .* lambda table: model\.predict_proba\(encode\(table\)\)"
+    ):
+        lw.audit(made, X, sensitive_features=["sex"])
 
 
 def test_the_other_outcome_turns_losses_into_gains():

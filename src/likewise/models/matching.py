@@ -227,7 +227,9 @@ def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matc
         raise InputError(
             f"The model takes {model.n_features} numbers per person; the table has {len(columns)} columns, which are "
             f"{width} numbers when encoded (standardised numbers, one column per category). "
-            "Save the encoder with the model: a scikit-learn pipeline (skops, ONNX), or `likewise train`."
+            "Pass a function that encodes the table and asks the model, such as "
+            "lambda table: model.predict_proba(encode(table))[:, 1] (on the command line package.module:function), or "
+            "save the encoder with the model: a scikit-learn pipeline (skops, ONNX), or `likewise train`."
         )
     names = [str(name) for name in domain.get_feature_names_out()]
     own = model.feature_names
