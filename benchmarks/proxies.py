@@ -1,6 +1,6 @@
 """Groups that are known by probability only: what estimates, bounds and the proxy test are worth where the truth is known.
 
-    python benchmarks/proxies.py disparity [RUNS]
+    python benchmarks/proxies.py disparity [RUNS [PEOPLE [SEED]]]
     python benchmarks/proxies.py voters FILE.csv
     python benchmarks/proxies.py adult [SPLITS]
     python benchmarks/proxies.py worlds [RUNS]
@@ -40,7 +40,7 @@ class Region:
         self.joint = tables.area_given_race.chances[here] * tables.race
         self.joint /= self.joint.sum()
         self.given = bearers / bearers.sum(0)
-        _, p, area, _ = self.draw(300_000, rng)
+        _, p, area, _ = self.draw(200_000, rng)
         self.truth = {world: self._gap(world, p, area) for world in WORLDS}
 
     def draw(self, n: int, rng: np.random.Generator):
@@ -85,8 +85,8 @@ def outcome(world: str, p: np.ndarray, area: np.ndarray) -> np.ndarray:
     return np.clip(chance, 0.0, 1.0)
 
 
-def disparity(runs: int = 400, n: int = 5000) -> None:
-    rng = np.random.default_rng(2026)
+def disparity(runs: int = 400, n: int = 2000, seed: int = 2026) -> None:
+    rng = np.random.default_rng(seed)
     tables = names_race()
     # How many bear each surname is not in the tables: Zipf's law, then so that all surnames have the races of the nation.
     size = 1.0 / (1.0 + rng.permutation(len(tables.race_given_surname.values)))
@@ -101,7 +101,7 @@ def disparity(runs: int = 400, n: int = 5000) -> None:
         group, p, area, _ = region.draw(n, rng)
         given = replace(lw.group_probabilities(pd.DataFrame(p, columns=list(GROUPS))), area=area)
         known = np.full(n, None, object)
-        sample = rng.choice(n, 500, replace=False)
+        sample = rng.choice(n, n // 10, replace=False)
         known[sample] = GROUPS[group[sample]]
         draws = rng.uniform(size=n)
         for world in WORLDS:
@@ -125,11 +125,12 @@ def disparity(runs: int = 400, n: int = 5000) -> None:
             seen["misfit of the probabilities said"].append(
                 any("do not fit" in one for one in found.findings)
             )
-    table = pd.DataFrame(
-        {world: {name: np.mean(values) for name, values in held[world].items()} for world in WORLDS}
-    )
-    print(f"{runs} runs of {n:,} people in {len(regions)} regions, gap black minus white, group of 500 known")
-    print(table.round(3).to_string())
+        if (run + 1) % 50 == 0 or run + 1 == runs:
+            means = {w: {name: np.mean(values) for name, values in held[w].items()} for w in WORLDS}
+            print(
+                f"{run + 1} runs of {n:,} people in {len(regions)} regions, gap black minus white, a tenth known"
+            )
+            print(pd.DataFrame(means).round(4).to_string(), flush=True)
 
 
 def voters(path: str) -> None:
@@ -256,4 +257,6 @@ if __name__ == "__main__":
         "adult": lambda: adult(*map(int, rest)),
         "disparity": lambda: disparity(*map(int, rest)),
         "voters": lambda: voters(rest[0]),
+        "worlds": lambda: worlds(*map(int, rest)),
+        "tables": lambda: tables("Adult, sex hidden", rest[0]),
     }[word]()

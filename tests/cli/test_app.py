@@ -42,6 +42,7 @@ def test_help_lists_the_verbs_without_torch():
         "verify",
         "person",
         "recourse",
+        "proxies",
         "train",
         "improve",
         "learn-metric",

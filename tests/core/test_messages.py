@@ -26,7 +26,7 @@ MADE = (
     "page.status.", "page.terms.", "improve.terms.", "page.provenance.", "page.brackets.name_", "page.title.",
     "page.first.", "page.sign.", "page.rates.", "page.people.l", "page.people.gain", "page.people.other", "page.people.title",
     "page.effects.l", "page.effects.gain", "page.effects.higher", "page.people.count_", "page.computed.decisions", "page.computed.predictions", "page.compared.lose", "page.compared.gain",
-    "badge.", "recourse.", "verified.sentence.", "verified.head.", "headline.", "counted.", "effect.",
+    "badge.", "recourse.", "proxies.", "verified.sentence.", "verified.head.", "headline.", "counted.", "effect.",
     "setting.", "setting_value.", "measure.", "clock.", "search.",
     "person.way_status.", "person.twins_sentence.", "person.unit_", "person.direction_", "interval.about_", "assumption.domain_of_",
 )  # fmt: skip

@@ -16,6 +16,7 @@ from likewise.models import as_model
 from likewise.report import (
     Comparison,
     Provenance,
+    ProxyFindings,
     audit_document,
     comparison_document,
     document_of,
@@ -86,6 +87,19 @@ def verification_page():
     return render_html(document_of(found, name="tree", provenance=MADE))
 
 
+def proxies_page():
+    frame = people(200)
+    found = lw.proxy_test(
+        lambda table: (table["skill"] > 0).astype(int), frame, "sex", y=frame["skill"] > 0.2
+    )
+    groups = pd.DataFrame(
+        {"F": np.where(frame["sex"] == "F", 0.9, 0.1), "M": np.where(frame["sex"] == "F", 0.1, 0.9)}
+    )
+    given = lw.group_probabilities(groups)
+    disparity = lw.disparity_bounds(frame["skill"] > 0, given, favourable=True)
+    return render_html(document_of(ProxyFindings(found, disparity, given), provenance=MADE))
+
+
 def explanation_pages():
     from sklearn.tree import DecisionTreeClassifier
 
@@ -113,6 +127,7 @@ def pages():
         "improvement": improvement_page(),
         "scores": scores_page(),
         "verification": verification_page(),
+        "proxies": proxies_page(),
         **explanation_pages(),
     }
 
@@ -123,7 +138,7 @@ def shown(page):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body.split('id="annex"')[0]))
 
 
-KINDS = ("audit", "comparison", "improvement", "scores", "verification", "person", "recourse")
+KINDS = ("audit", "comparison", "improvement", "scores", "verification", "person", "recourse", "proxies")
 
 
 @pytest.mark.parametrize("kind", KINDS)

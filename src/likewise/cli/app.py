@@ -174,6 +174,7 @@ VERBS = {
     "verify": ("verify", "Prove whose decision cannot depend on a column."),
     "person": ("person", "Explain one person's decision, and what would change it."),
     "recourse": ("person:recourse", "What a favourable decision would cost those refused."),
+    "proxies": ("proxies", "Find columns that stand in for an attribute, in the table or not."),
     "serve": ("serve", "Serve the page with the model behind it, in the browser."),
     "replay": ("replay", "Repeat an audit from its evidence and compare the figures."),
     "train": ("train", "Train a model that treats comparable people alike."),

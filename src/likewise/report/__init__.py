@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         plot_unfair_map as plot_unfair_map,
     )
     from likewise.report.provenance import Provenance as Provenance
+    from likewise.report.proxies import ProxyFindings as ProxyFindings
     from likewise.report.terminal import print_audit as print_audit, print_comparison as print_comparison
     from likewise.report.writing import (
         document_of as document_of,

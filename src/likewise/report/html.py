@@ -14,6 +14,7 @@ from likewise.report.document import KINDS
 from likewise.report.first_words import by_attribute, disadvantaged
 from likewise.report.page import Answer, Tone, asset, render_page, section
 from likewise.report.person import person_page
+from likewise.report.proxies import proxies_page
 from likewise.report.recourse import recourse_page
 from likewise.report.score_report import score_page
 from likewise.report.templates import cell_words, templates
@@ -26,6 +27,7 @@ _PAGES: dict[str, Callable[[Mapping[str, Any], Texts], dict[str, Any]]] = {
     "verification": verification_page,
     "person": person_page,
     "recourse": recourse_page,
+    "proxies": proxies_page,
 }
 _SCRIPTS = ("texts.js", "elements.js", "page.js")
 # Besides, if a reader may edit people and see what the models decide.

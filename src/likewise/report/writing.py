@@ -20,6 +20,7 @@ from likewise.core.progress import open_console
 from likewise.core.text import printable
 from likewise.explaining.burden import Recourse
 from likewise.explaining.person import Explanation
+from likewise.proxies import Disparity, ProxyTest
 from likewise.report.comparison import Comparison, comparison_document
 from likewise.report.document import audit_document
 from likewise.report.first_words import MAX_LISTED
@@ -27,6 +28,7 @@ from likewise.report.html import render_html
 from likewise.report.page import wrapped
 from likewise.report.person import person_document, person_lines
 from likewise.report.provenance import Provenance
+from likewise.report.proxies import ProxyFindings, proxies_document, proxies_lines
 from likewise.report.recourse import recourse_document, recourse_lines
 from likewise.report.score_report import print_scores, score_document
 from likewise.report.verification import verification_document, verification_lines
@@ -37,12 +39,16 @@ _VALUES: dict[type, tuple[str, Callable[..., dict[str, Any]]]] = {
     Verification: ("verification", verification_document),
     Explanation: ("person", person_document),
     Recourse: ("recourse", recourse_document),
+    ProxyFindings: ("proxies", proxies_document),
+    ProxyTest: ("proxies", lambda found: proxies_document(ProxyFindings(found))),
+    Disparity: ("proxies", lambda found: proxies_document(ProxyFindings(disparity=found))),
     ScoreAudits: ("scores", score_document),
 }
 _LINES: dict[str, Callable[..., tuple[list[str], list[str]]]] = {
     "verification": verification_lines,
     "person": person_lines,
     "recourse": recourse_lines,
+    "proxies": proxies_lines,
 }
 # A page above this loads slowly; fewer people are listed then, and the page says how many.
 MAX_BYTES = 1_900_000
@@ -53,7 +59,7 @@ def document_of(result: Any, **parts: Any) -> dict[str, Any]:
 
     Parameters
     ----------
-    result : AuditResult, Comparison, Verification, Explanation, Recourse or ScoreAudits
+    result : AuditResult, Comparison, Verification, Explanation, Recourse, ProxyFindings, ProxyTest, Disparity or ScoreAudits
     **parts
         Of audits and comparisons as in `audit_document`; of the others ``name`` (of the model), ``source`` (what the table
         is called) and ``provenance``.

@@ -1,0 +1,138 @@
+"""`likewise proxies`: which columns stand in for an attribute, and what separates groups that the table does not have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.options import example, option, options, settings, table_options, verb
+from likewise.cli.output import Outputs, deliver_document, outputs
+from likewise.cli.reading import match_files, provenance_now
+from likewise.core.errors import InputError
+from likewise.core.progress import Progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from likewise.data.case import People
+
+
+@verb(
+    "proxies",
+    epilog=example(
+        "likewise datasets adult -o people.csv",
+        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        "likewise proxies model.safetensors people.csv --target target --sensitive sex -o proxies.html",
+        after="With names instead of a column: --groups-from bifsg:surname,first,zip (or bisg:surname,zip, or sex:first). "
+        "These tables are of the United States. Exit codes: 0 done; 2 bad input.",
+    ),
+)
+@click.argument("model")
+@click.argument("table", type=click.Path(path_type=Path))
+@options("target_left_out", "favourable", "sensitive")
+@option("--groups-from", metavar="HOW:COLUMNS", help="Groups by probability: bisg:surname,zip, for example.")
+@option("--known", metavar="COLUMN", help="With --groups-from: the group of a random sample, else empty.")
+@option("--reference", metavar="GROUP", help="Group that the others are compared with; else the largest.")
+@option("--legitimate", multiple=True, metavar="COLUMN", help="Column that may decide. Repeatable.")
+@option("--pairs", type=click.IntRange(0, 50), default=6, show_default=True, metavar="N", help="Pairs.")
+@table_options
+@options("seed")
+@settings("model_takes", "confidence")
+@outputs("html", "json", "-", "csv")
+@options("language", "trust", "quiet", "config")
+def command(
+    model: str,
+    table: Path,
+    groups_from: str | None,
+    known: str | None,
+    reference: str | None,
+    legitimate: tuple[str, ...],
+    pairs: int,
+    confidence: float,
+    outputs: Outputs,
+    language: str,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Find the columns that stand in for an attribute, in the table or known by probability.
+
+    MODEL is a file or package.module:attribute, TABLE holds the people. For every column: how well the attribute can be told
+    from it, how many decisions change without the part that tells it, and what it is needed for. With --groups-from also the
+    rates of the groups, with bounds that assume nothing. No name is written anywhere.
+    """
+    from likewise.auditing.case import table_model
+    from likewise.core.frames import with_columns
+    from likewise.proxies import disparity_bounds, group_probabilities, proxy_test
+    from likewise.report import ProxyFindings, document_of
+
+    sensitive = given["sensitive"]
+    if len(sensitive) + (groups_from is not None) != 1:
+        raise InputError("Name one attribute: --sensitive COLUMN once, or --groups-from HOW:COLUMNS.")
+    if known and groups_from is None:
+        raise InputError("--known goes with --groups-from.")
+    if groups_from is not None and not given["favourable"]:
+        raise InputError("--groups-from compares rates of a decision: name it with --favourable VALUE.")
+    names = groups_from.partition(":")[2].split(",") if groups_from else []
+    apart = [name.strip() for name in [*names, *([known] if known else [])]]
+    progress = Progress(quiet)
+    reading = given["reading"]
+    ignored = replace(reading, ignore=(*reading.ignore, known)) if known else reading
+    met = match_files(model, table, {**given, "reading": ignored}, progress, favourable=None)
+    decider, frame = table_model(met.matched), met.frame
+    looked = [name for name in met.plain.columns if name not in apart]
+    probabilities = disparity = None
+    if groups_from is None:
+        name = sensitive[0]
+        attribute: Any = name
+        if name not in frame.columns:
+            frame = with_columns(frame, {name: met.people.frame[name].to_numpy()})
+        absent = met.people.frame[name].isna().to_numpy()
+        if absent.any():
+            frame = with_columns(frame, {name: met.people.frame[name].astype(object).to_numpy()})
+    else:
+        own = _columns_apart(table, reading, apart, met.people)
+        probabilities = group_probabilities(own, groups_from)
+        labels = own[known] if known else None
+        decided = decider.predict(frame)
+        with progress.stage("Comparing groups"):
+            disparity = disparity_bounds(
+                decided,
+                probabilities,
+                y=met.people.labels,
+                favourable=given["favourable"],
+                reference=reference,
+                known=labels,
+                confidence=confidence,
+            )
+        attribute = probabilities
+    with progress.stage("Testing columns"):
+        found = proxy_test(
+            decider,
+            frame,
+            attribute,
+            y=met.people.labels,
+            legitimate=legitimate,
+            columns=[name for name in looked if name not in {*legitimate, *sensitive}],
+            pairs=pairs,
+            confidence=confidence,
+            random_state=given["seed"],
+        )
+    made = provenance_now([table], [model])
+    findings = ProxyFindings(found, disparity, probabilities)
+    document = document_of(findings, name=model, source=table.name, provenance=made)
+    deliver_document(outputs, document, quiet=quiet, language=language, rows=found.table)
+
+
+def _columns_apart(table: Path, reading: Any, names: list[str], people: People) -> pd.DataFrame:
+    """Names and places as they are in the file, of the people that the model was asked about."""
+    from likewise.core.frames import check_columns
+    from likewise.data.table_files import read_table
+
+    whole = read_table(table, reading).frame
+    check_columns(whole, names, owner="proxies", name=table.name)
+    rows = whole[names]
+    rows = rows if people.positions is None else rows.iloc[people.positions]
+    return rows.reset_index(drop=True)
