@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, option, options, settings, table_options, verb
+from likewise.cli.options import example, option, options, settings, verb
 from likewise.cli.output import Outputs, deliver_document, outputs
 from likewise.cli.reading import match_files, provenance_now
 from likewise.core.errors import InputError
@@ -30,19 +30,15 @@ if TYPE_CHECKING:
         "These tables are of the United States. Exit codes: 0 done; 2 bad input.",
     ),
 )
-@click.argument("model")
-@click.argument("table", type=click.Path(path_type=Path))
-@options("target_left_out", "favourable", "sensitive")
+@options("model", "table", "target_left_out", "favourable", "sensitive")
 @option("--groups-from", metavar="HOW:COLUMNS", help="Groups by probability: bisg:surname,zip, for example.")
 @option("--known", metavar="COLUMN", help="With --groups-from: the group of a random sample, else empty.")
 @option("--reference", metavar="GROUP", help="Group that the others are compared with; else the largest.")
 @option("--legitimate", multiple=True, metavar="COLUMN", help="Column that may decide. Repeatable.")
 @option("--pairs", type=click.IntRange(0, 50), default=6, show_default=True, metavar="N", help="Pairs.")
-@table_options
-@options("seed")
+@options("read", "seed")
 @settings("model_takes", "confidence")
-@outputs("html", "json", "-", "csv")
-@options("language", "trust", "quiet", "config")
+@outputs("html", "json", "-", "csv", then=("language", "trust", "config"))
 def command(
     model: str,
     table: Path,
@@ -53,8 +49,6 @@ def command(
     pairs: int,
     confidence: float,
     outputs: Outputs,
-    language: str,
-    quiet: bool,
     **given: Any,
 ) -> None:
     """Find the columns that stand in for an attribute, in the table or known by probability.
@@ -77,7 +71,7 @@ def command(
         raise InputError("--groups-from compares rates of a decision: name it with --favourable VALUE.")
     names = groups_from.partition(":")[2].split(",") if groups_from else []
     apart = [name.strip() for name in [*names, *([known] if known else [])]]
-    progress = Progress(quiet)
+    progress = Progress(outputs.quiet)
     reading = given["reading"]
     ignored = replace(reading, ignore=(*reading.ignore, known)) if known else reading
     met = match_files(model, table, {**given, "reading": ignored}, progress, favourable=None)
@@ -123,7 +117,7 @@ def command(
     made = provenance_now([table], [model])
     findings = ProxyFindings(found, disparity, probabilities)
     document = document_of(findings, name=model, source=table.name, provenance=made)
-    deliver_document(outputs, document, quiet=quiet, language=language, rows=found.table)
+    deliver_document(outputs, document, rows=found.table)
 
 
 def _columns_apart(table: Path, reading: Any, names: list[str], people: People) -> pd.DataFrame:

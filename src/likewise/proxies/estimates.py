@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.intervals import Interval, Measure
@@ -190,7 +190,9 @@ def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray, 
         mine[rows] = _centred((own - power * p[rows, a]) * off[rows]) / len(rows)
         if len(rest):
             mine[rest] = _centred(power * p[rest, a] * off[rest]) / len(rest)
-        influence[:, a] = mine / size
+        # As wide as Student's t has it with so many known people of the group.
+        number = float(own @ counted[rows])
+        influence[:, a] = mine / size * float(stdtrit(number - 1.0, 0.975) / ndtri(0.975))
     return Rates(values, influence)
 
 

@@ -153,7 +153,8 @@ def _proxies_answer(document: Mapping[str, Any], texts: Texts) -> tuple[str, Ton
     """Badge, tone, sentences and warnings."""
     told: list[str] = []
     warned: list[str] = []
-    badge, tone = texts("proxies.badge_groups"), "plain"
+    badge = texts("proxies.badge_groups")
+    tone: Tone = "plain"
     if document["columns"]:
         attribute = document["attribute"]
         alone = [one for one in document["columns"] if len(one["columns"]) == 1]
