@@ -119,9 +119,13 @@ def _tree_shapley(roots, trees, offset, leaf, own, others, weights, found):  # t
 
 
 def of_trees(family: TreeFamily, favourable: int, own: FloatArray, others: FloatArray) -> Contributions:
-    """Exact values for a tree ensemble, of the favourable score less the mean of the others'."""
+    """Exact values for trees that average probabilities, of the favourable one; else of its score less the others' mean."""
     trees = family.trees
     leaf, base = -trees.values[favourable].mean(axis=1), -float(trees.base[favourable].mean())
+    if family.kind == "probabilities":
+        # p less the mean of the k others' is p − (1 − p) / k.
+        k = trees.values[favourable].shape[1]
+        leaf, base = leaf * k / (k + 1), (base * k + 1.0) / (k + 1)
     n = len(own)
     weights = np.zeros((n + 1, n + 1))
     for a in range(n + 1):
