@@ -434,3 +434,25 @@ def test_what_another_library_says_ends_in_one_full_stop():
     with pytest.raises(ModelError, match=r"do not match\. The model was handed") as caught:
         lw.audit(fails, two_columns(), sensitive_features=["sex"])
     assert ".." not in str(caught.value)
+
+
+@pytest.mark.parametrize("labels", [None, "numbers"])
+def test_a_function_may_predict_numbers(labels):
+    people = pd.DataFrame({"x": np.arange(60) % 31 * 1.5, "s": ["a", "b"] * 30})
+
+    def pay(table):
+        return 100.0 * table["x"] + 7.0 * (table["s"] == "a")
+
+    y = None if labels is None else pay(people) + 3.0
+    result = lw.audit(pay, people, y, sensitive_features=["s"])
+    effects = result.effects.set_index("recorded")
+    assert effects.loc["a", "change"] == pytest.approx(-7.0)
+    assert effects.loc["b", "change"] == pytest.approx(7.0)
+    assert lw.audit(pay, people, y, sensitive_features=["s"], tolerance=6.0).changed.count == 60
+    assert lw.audit(pay, people, y, sensitive_features=["s"], tolerance=8.0).changed.count == 0
+
+
+def test_a_function_of_scores_is_not_taken_for_numbers_if_the_labels_are_classes():
+    people = pd.DataFrame({"x": np.arange(40.0) - 20, "s": ["a", "b"] * 20})
+    with pytest.raises(ValueError, match=r"not probabilities.*loss='squared'"):
+        lw.audit(lambda table: table["x"] * 3.0, people, [0, 1] * 20, sensitive_features=["s"])

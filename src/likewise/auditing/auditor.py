@@ -131,7 +131,7 @@ def audit(
     confidence : float, default=0.95
         Of intervals, the test and bounds that rest on a sample.
     random_state : int, default=0
-        For the gradient search and for samples. The same seed gives the same bytes on one installation. With numba (extra
+        For the gradient search and for samples. The same seed gives the same numbers on one installation. With numba (extra
         ``fast``) the search over the domain reads trees and networks instead of asking them, and may attain another V(ε),
         by other rows; the counts of the first question do not depend on it.
     tolerance : float, optional

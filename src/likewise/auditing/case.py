@@ -44,6 +44,7 @@ from likewise.models.matching import (
     match_model,
     model_columns,
     name_classes,
+    predicts_numbers,
     refuse_missing,
     why_not_missing,
 )
@@ -117,6 +118,9 @@ class Case:
 
 # Model and people.
 
+# People that a function is tried on, and different numbers beyond which labels are no classes.
+_TRIED, _MOST_CLASSES = 256, 20
+
 
 def table_request(
     loaded: LoadedModel | None, metric: Any = None, needed: Sequence[str] = (), **choices: Any
@@ -168,10 +172,14 @@ def match_people(
         names = [column.name for column in domain.columns_]
         return people.widened(domain) if set(names) == set(used) else people.domain(used, immutable)
 
+    held = None if people.missing is None else people.missing.stand_ins
+    if loss == "auto" and favourable is None and (not people.values or _are_numbers(people.values)):
+        some = people.filled.head(_TRIED)
+        loss = "squared" if predicts_numbers(loaded, some if held is None else held.restored(some)) else loss
     matched = match_model(
         loaded,
         people.filled,
-        held=None if people.missing is None else people.missing.stand_ins,
+        held=held,
         make_domain=make_domain,
         widen=people.widened,
         immutable=immutable,
@@ -198,6 +206,11 @@ def match_people(
         *found.notes,
     )
     return replace(found, notes=said)
+
+
+def _are_numbers(labels: Sequence[Any]) -> bool:
+    """Whether labels are quantities: more different numbers than there are classes of anything."""
+    return len(labels) > _MOST_CLASSES and all(isinstance(label, (int, float)) for label in labels)
 
 
 def _with_class_names(matched: Matched, values: Sequence[Any], favourable: Any) -> Matched:

@@ -142,6 +142,17 @@ def frame_question(loaded: LoadedModel) -> Callable[[Any], Any] | None:
     return found
 
 
+def predicts_numbers(loaded: LoadedModel, frame: pd.DataFrame) -> bool:
+    """Whether a function answers about people with one number each, and some are neither probabilities nor decisions."""
+    if frame_question(loaded) is not loaded.native:
+        return False
+    try:
+        answers = np.asarray(loaded.native(frame), dtype=float)
+    except Exception:  # whatever a function raises about rows that it does not take
+        return False
+    return answers.ndim == 1 and bool(((answers < 0) | (answers > 1)).any())
+
+
 def _answers(ask: Callable[[Any], Any] | None, frame: pd.DataFrame) -> bool:
     """Whether a model answers about a table as it is."""
     try:

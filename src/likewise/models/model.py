@@ -420,8 +420,8 @@ class Model(ABC):
             answer = answer.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ModelError(
-                f"{owner}: the model returned {answer.dtype} values, expected numbers. Return probabilities, or "
-                "the number of the class for decisions (0, 1, …)."
+                f"{owner}: the model returned {answer.dtype} values, expected numbers. Return probabilities (a "
+                "column for each of several classes), decisions as 0 and 1, or predicted numbers."
             ) from error
         finite = np.isfinite(answer)
         if not finite.all():
@@ -534,7 +534,7 @@ def _checked_probabilities(answer: FloatArray, owner: str, start: int) -> FloatA
         row = int(wrong.argmax())
         raise ModelError(
             f"{owner}: the model's outputs are not probabilities at row {start + row}: {answer[row].tolist()}. "
-            "If they are logits, pass output='logits' to as_model."
+            "If they are logits, pass output='logits' to as_model; if they are predicted numbers, loss='squared'."
         )
     return np.clip(answer, 0.0, 1.0)
 
