@@ -14,9 +14,10 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
@@ -394,3 +395,28 @@ def test_sensitive_features_are_a_list_of_columns(wrong):
     for given in (frame, lw.TabularDomain.from_frame(frame)):
         with pytest.raises(lw.InputError, match=r"sensitive_features|nobody"):
             lw.verify(model, given, wrong)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RidgeClassifier(),
+        SGDClassifier(random_state=0),
+        Perceptron(),
+        LinearSVC(random_state=0),
+        SVC(kernel="linear"),
+        make_pipeline(StandardScaler(), LinearSVC(random_state=0)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_linear_classifiers_without_probabilities_are_proved_as_enumerated(model):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": rng.integers(0, 6, 40), "b": rng.integers(0, 5, 40), "sex": rng.integers(0, 2, 40)}
+    )
+    model = model.fit(table, (table["a"] - table["b"] + table["sex"] + rng.normal(size=40) > 1).astype(int))
+    rows = pd.DataFrame(list(product(range(6), range(5))), columns=["a", "b"])
+    kept = model.predict(rows.assign(sex=0)) == model.predict(rows.assign(sex=1))
+    found = lw.verify(model, table, ["sex"], budget_seconds=20)
+    assert found.proved == pytest.approx(kept.mean())
+    assert found.undecided == pytest.approx(0.0, abs=1e-12)

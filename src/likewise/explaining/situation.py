@@ -199,7 +199,7 @@ class Situation:
         try:
             return self.plain.family(), ""
         except InputError as error:
-            return None, str(error).removeprefix("family_of: ")
+            return None, str(error)
 
     @cached_property
     def search(self) -> SearchEngine:

@@ -186,7 +186,10 @@ def read_network(model: Any) -> Layers:
 
     # An adapter for a loss without a slope does not read the weights of its estimator.
     estimator = getattr(model, "estimator", model)
-    adapter = as_model(estimator)
+    try:
+        adapter = as_model(estimator)
+    except InputError:  # without probabilities, decisions go by scores
+        adapter = as_model(estimator, loss="hinge")
     if adapter is not model and type(adapter) is not type(model):
         return read_network(adapter)
     from likewise.models.sklearn_network import read_layers

@@ -587,6 +587,13 @@ class WrappedModel(Model):
         super().__init__(**inner._like() | own)
         self.inner = inner
 
+    def with_loss(self, loss: LossLike) -> Self:
+        """Return the same, around the inner model under another loss."""
+        changed = super().with_loss(loss)
+        changed.inner = self.inner.with_loss(loss)
+        changed.output_kind = changed.inner.output_kind
+        return changed
+
     @abstractmethod
     def _for_inner(self, rows: Any) -> Any:
         """Return rows as the inner model takes them."""

@@ -263,7 +263,7 @@ def family_of(
     inner = adapter.inner if isinstance(adapter, TableModel) else adapter
     estimator = getattr(inner, "estimator", inner)
     if not encoded and adapter.encoder is not None:
-        raise InputError("family_of: the model's own encoding of the table is not the domain's.")
+        raise InputError("the model's own encoding of the table is not the domain's.")
     if not encoded and is_table_pipeline(estimator):
         return _behind_pipeline(estimator, adapter, layout, objective)
     reasons = []
@@ -273,7 +273,7 @@ def family_of(
         reasons.append(str(error))
     else:
         if encoded and own is not None and not own.is_identity:
-            raise InputError("family_of: the trees' own encoding of the table is not the domain's.")
+            raise InputError("the trees' own encoding of the table is not the domain's.")
         names = trees.feature_names if adapter.feature_names is None else adapter.feature_names
         sources = encoded_sources(layout) if encoded else raw_sources(layout, names, trees.categories)
         return TreeFamily(trees, layout, sources, objective, _answered(adapter, trees))
@@ -350,7 +350,7 @@ def _behind_pipeline(
             net = behind(read_relu_network(model), AffineMap(*affine_of(layout, sources)))
         except InputError as other:
             reasons = " ".join(map(_without_owner, (str(error), str(other))))
-            raise InputError(f"family_of: no upper bound is known for this model. {reasons}") from error
+            raise InputError(f"no upper bound is known for this model. {reasons}") from error
         return NetworkFamily(net, layout, loss, _answered(adapter, net))
     return TreeFamily(trees, layout, sources, loss, _answered(adapter, trees))
 

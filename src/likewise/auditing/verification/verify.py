@@ -293,7 +293,7 @@ def _verify(
     try:
         family = proof.family()
     except InputError as error:
-        reason = str(error).removeprefix("family_of: ")
+        reason = str(error)
     values = proof.values if family is None else read_values(family, proof.names, proof.groups)
     same = None if family is None else partial(proved_same, family, proof.values)
     made_up = FlipExamples(proof.layout, values or proof.values, proof.asker.decisions, proof.people())
