@@ -144,10 +144,11 @@ def frame_question(loaded: LoadedModel) -> Callable[[Any], Any] | None:
 
 def predicts_numbers(loaded: LoadedModel, frame: pd.DataFrame) -> bool:
     """Whether a function answers about people with one number each, and some are neither probabilities nor decisions."""
-    if frame_question(loaded) is not loaded.native:
+    ask = frame_question(loaded)
+    if ask is None or ask is not loaded.native:
         return False
     try:
-        answers = np.asarray(loaded.native(frame), dtype=float)
+        answers = np.asarray(ask(frame), dtype=np.float64)
     except Exception:  # whatever a function raises about rows that it does not take
         return False
     return answers.ndim == 1 and bool(((answers < 0) | (answers > 1)).any())
