@@ -46,8 +46,8 @@ def test_the_wheel_is_small_and_holds_every_file_of_the_package_and_nothing_else
     }
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert packed == own
-    # 4.1 MB when this was written, half of it word vectors; an upload that forgets to compress is larger.
-    assert sum(one.compress_size for one in wheel.infolist()) < 5_000_000
+    # 5.7 MB: 2.1 word vectors, 1.5 names and places by race; an upload that forgets to compress is larger.
+    assert sum(one.compress_size for one in wheel.infolist()) < 6_000_000
 
 
 def test_the_metadata_say_what_is_supported_and_needed(wheel):

@@ -89,6 +89,14 @@ class Found:
     again : Search, optional
         The search with the prices λ that it chose by looking at these people together: it looks at other people one by
         one. A table in parts chooses them on a sample.
+
+    Examples
+    --------
+    A search returns one; `Search` has a whole example.
+
+    >>> found = Found(support=None, status="not_converged", reasons=("the time was up",))
+    >>> found.status, found.bound
+    ('not_converged', None)
     """
 
     support: Support
