@@ -20,6 +20,8 @@ _COLUMNS = ("column", "carries", "moves", "needed", "used", "verdict")
 _FIGURES = ("figure", "group", "weighted", "corrected", "bounds", "outer", "known")
 # Columns told in words before all are in the table.
 _TOLD = 3
+# Columns in the terminal, and letters of their names there.
+_LISTED, _WIDEST = 8, 30
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,22 @@ def _column_rows(document: Mapping[str, Any], texts: Texts) -> list[tuple[str, .
             texts(f"proxies.verdict_{one['verdict']}"),
         )
         for one in document["columns"]
+    ]
+
+
+def _brief_rows(document: Mapping[str, Any], texts: Texts) -> list[tuple[str, ...]]:
+    """The first columns without intervals, as many as a screen of 80 columns holds."""
+    forms = {"carries": "number", "moves": "percent", "needed": "number"}
+    return [
+        (
+            one["name"] if len(one["name"]) <= _WIDEST else f"{one['name'][: _WIDEST - 1]}…",
+            *(
+                "–" if one[key] is None else texts.number(one[key]["value"], form)
+                for key, form in forms.items()
+            ),
+            texts(f"proxies.verdict_{one['verdict']}"),
+        )
+        for one in document["columns"][:_LISTED]
     ]
 
 
@@ -293,8 +311,10 @@ def proxies_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str],
             *wrapped(*_assumptions(document, texts)),
         ]
     if document["columns"]:
-        heads = [texts(f"proxies.{key}") for key in _COLUMNS]
-        lines += ["", *_table(text_table, heads, _column_rows(document, texts))]
+        heads = [texts(f"proxies.{key}") for key in (*_COLUMNS[:4], _COLUMNS[-1])]
+        lines += ["", *_table(text_table, heads, _brief_rows(document, texts))]
+        more = len(document["columns"]) - _LISTED
+        lines += [texts("proxies.more", n=more)] if more > 0 else []
     said = f"{badge}: {' '.join(sentences)}" if sentences else badge
     return [*lines, "", *wrapped(*warned), *wrapped(said)], []
 
