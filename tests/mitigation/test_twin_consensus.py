@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
 
 from likewise.core.errors import FormatError, InputError
 from likewise.counterfactuals import Edit, correspondence_study
@@ -492,3 +493,17 @@ def test_an_estimator_of_ones_own_that_keeps_no_columns_gets_the_table_it_was_fi
     assert np.array_equal(*twins)
     own = [mended.model.predict_proba(frame.assign(sex=value)) for value in SEX]
     np.testing.assert_allclose(twins[0], np.mean(own, axis=0))
+
+
+def test_people_whose_sensitive_cells_are_all_missing_get_the_answer_of_their_counterparts():
+    frame, y = people()
+    skilled = LogisticRegression().fit(pd.get_dummies(frame), y)
+    columns = list(skilled.feature_names_in_)
+
+    def score(table):
+        encoded = pd.get_dummies(table).reindex(columns=columns, fill_value=0)
+        return skilled.predict_proba(encoded)[:, 1]
+
+    mended = TwinConsensus(score, sensitive_features=["sex"]).fit(frame, y)
+    some = frame.head(9)
+    assert np.array_equal(mended.predict_proba(some.assign(sex=np.nan)), mended.predict_proba(some))

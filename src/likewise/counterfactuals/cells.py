@@ -80,6 +80,8 @@ class Table:
             dtype = series.dtype
             if isinstance(dtype, pd.CategoricalDtype) and value not in dtype.categories:
                 dtype = pd.CategoricalDtype([*dtype.categories, value], ordered=dtype.ordered)
+            elif isinstance(value, str) and dtype.kind == "f" and series.isna().all():
+                dtype = np.dtype(object)  # readers take an empty column for numbers
             made: Any = _try_cast(lambda: pd.Series([value], dtype=dtype).array, column, value, dtype, owner)
         else:
             series = self._narwhals[column]
