@@ -384,7 +384,7 @@ def test_parts_of_a_parquet_table_add_up(tmp_path):
 
 def test_words():
     assert str(ChangedPeople(411, 9045, 411 / 9045, (0.0412, 0.0499), True)) == (
-        "411 of 9,045 (4.5 %, 95 % interval 4.1 % to 5.0 %)"
+        "411 of 9,045 (4.5%, 95% interval 4.1% to 5.0%)"
     )
     assert str(ChangedPeople(1, 2, 0.5, (0.1, 1.0), False)).startswith("at least 1 of 2")
     one = Exchange("sex", "F", "M", 9, (Transition(0, None, 3), Transition(0, 1, 2), Transition(0, 2, 1)))

@@ -242,7 +242,7 @@ class AuditResult:
     >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
     >>> result = lw.audit(score, people, sensitive_features=["sex"])
     >>> print(result.changed)
-    1 of 4 (25.0 %, 95 % interval 0.6 % to 80.6 %)
+    1 of 4 (25.0%, 95% interval 0.6% to 80.6%)
     >>> result.worst_case is None
     True
 

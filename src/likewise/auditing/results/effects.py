@@ -51,7 +51,7 @@ class ChangedPeople:
     Examples
     --------
     >>> print(ChangedPeople(411, 9045, 411 / 9045, (0.0412, 0.0499), True))
-    411 of 9,045 (4.5 %, 95 % interval 4.1 % to 5.0 %)
+    411 of 9,045 (4.5%, 95% interval 4.1% to 5.0%)
     """
 
     count: int
@@ -62,10 +62,10 @@ class ChangedPeople:
     confidence: float = 0.95
 
     def __str__(self) -> str:
-        low, high = (f"{100 * end:.1f} %" for end in self.interval)
+        low, high = (f"{100 * end:.1f}%" for end in self.interval)
         start = "" if self.exact else "at least "
-        level = f"{100 * self.confidence:g} % interval"
-        return f"{start}{self.count:,} of {self.n:,} ({100 * self.share:.1f} %, {level} {low} to {high})"
+        level = f"{100 * self.confidence:g}% interval"
+        return f"{start}{self.count:,} of {self.n:,} ({100 * self.share:.1f}%, {level} {low} to {high})"
 
 
 @dataclass(frozen=True)
