@@ -68,6 +68,7 @@ class TwinStudy:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> people = pd.DataFrame({"sex": ["F", "M"] * 10, "age": range(20)})
     >>> study = twin_study(lambda table: table["sex"] == "M", people, "sex", questions=["attribute"])
     >>> study.values, study["attribute"].changed.value, len(study.only_under["attribute"])
@@ -197,6 +198,7 @@ def twin_study(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from likewise.counterfactuals import Consequences
     >>> rng = np.random.default_rng(0)
     >>> sex = np.array(["F", "M"] * 100)

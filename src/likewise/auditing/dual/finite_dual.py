@@ -347,7 +347,9 @@ def steps_of(frontier: Frontier) -> Steps:
     gain = frontier.loss[step + 1] - frontier.loss[step]
     free = transport <= 0
     with np.errstate(divide="ignore", over="ignore"):
-        slope = np.where(free, np.inf, gain / np.where(free, 1.0, transport))
+        slope = gain / np.where(free, 1.0, transport)
+    # Infinite is the slope of what costs nothing, and of nothing else.
+    slope = np.where(free, np.inf, np.minimum(slope, np.finfo(float).max))
     return Steps(row[step], transport, gain, slope)
 
 
