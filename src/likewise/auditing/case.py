@@ -118,7 +118,7 @@ class Case:
 
 # Model and people.
 
-# People that a function is tried on, and different numbers beyond which labels are no classes.
+# How many people a function is tried on; labels with more different numbers than this are quantities, not classes.
 _TRIED, _MOST_CLASSES = 256, 20
 
 
