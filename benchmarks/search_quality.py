@@ -291,7 +291,7 @@ def within():
     """What is found for 150 people alone and among all of the test split; what all of them cost."""
     from bounds import tree_model
 
-    from likewise.auditing.request import AuditRequest
+    from likewise.auditing.first_answer import AuditRequest
     from likewise.auditing.search.contract import read_searches
     from likewise.auditing.worst_case import prepare_people, search_people
 
