@@ -400,8 +400,8 @@ def test_columns_that_matter_in_combination_only_are_not_called_unread():
 def test_whoever_is_not_in_the_sample_of_a_large_table_counts_too(tmp_path):
     """Of Parquet files a sample tells what is learned; whether a column is read is asked about everybody."""
     from likewise.auditing.auditor import audit_asked
+    from likewise.auditing.first_answer import AuditRequest
     from likewise.auditing.partitions.runner import Sizes
-    from likewise.auditing.request import AuditRequest
     from likewise.auditing.search.candidates import CandidateSearch
 
     rng = np.random.default_rng(5)

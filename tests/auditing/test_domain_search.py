@@ -15,8 +15,8 @@ from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.black_box import probe_cuts, split_points
 from likewise.auditing.search.contract import Budget, choose_searches, read_searches
 from likewise.auditing.search.domain import DomainSearch, MoveSearch, _asking, prices_of

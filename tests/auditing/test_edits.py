@@ -31,7 +31,7 @@ def frame():
 
 
 def raw(frame, domain=None):
-    return editable_rows(frame, domain and domain.encoding_, raw=True, owner="audit")
+    return editable_rows(frame, domain and domain.encoding_, raw=True)
 
 
 def plan_of(people, edits, **choices):
@@ -70,7 +70,7 @@ def test_a_number_with_many_values_takes_its_quartiles():
     frame = pd.DataFrame({"age": np.arange(101), "sex": ["F", "M"] * 50 + ["F"]})
     domain = TabularDomain.from_frame(frame)
     assert plan_of(raw(frame), ["age"]).fields[0].values == (0, 25, 50, 75, 100)
-    people = editable_rows(domain.encode_array(frame), domain.encoding_, raw=False, owner="audit")
+    people = editable_rows(domain.encode_array(frame), domain.encoding_, raw=False)
     plan = plan_of(people, ["age"])
     assert plan.fields[0].values == (0, 25, 50, 75, 100)
     assert len(plan) == 101 + 5 * 101 - 5
@@ -91,7 +91,7 @@ def test_encoded_rows_are_the_encoded_twins():
     encoded = domain.encode(frame)
     asked = ["sex", Edit("job", ["c", "a"]), Edit("age", [20, 25])]
     before = plan_of(raw(frame, domain), asked)
-    people = editable_rows(encoded.to_numpy(), domain.encoding_, raw=False, owner="audit")
+    people = editable_rows(encoded.to_numpy(), domain.encoding_, raw=False)
     after = plan_of(people, asked)
     np.testing.assert_array_equal(before.source, after.source)
     every = np.arange(len(before))

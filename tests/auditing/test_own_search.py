@@ -10,9 +10,9 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.auditor import audit_asked
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.errors import InputError
 

@@ -200,7 +200,7 @@ def test_edits_of_encoded_rows_are_in_original_units(people, domains):
 
     domain = domains["signed log"]
     rows = EditableArray(domain.encode_array(people[0]), domain.encoding_.by_name)
-    field = rows.field("gain", [0, 5], owner="audit")
+    field = rows.field("gain", [0, 5])
     changed = rows.rewrite(np.arange(4), [(field, np.array([1, 1, 0, -1]))])
     assert domain.decode(changed)["gain"].tolist() == [5, 5, 0, people[0]["gain"][3]]
-    assert set(rows.field("gain", owner="audit").values) == set(range(10))
+    assert set(rows.field("gain").values) == set(range(10))

@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.auditor import audit_asked
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.partitions.engine import Engine
 from likewise.auditing.partitions.runner import Sizes
-from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.request import AuditRequest
+from likewise.auditing.partitions.tables import ParquetTable, parts_of
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 
@@ -161,7 +161,8 @@ def test_parts_cover_every_row_once(tmp_path):
         assert [part.first for part in parts] == np.cumsum([0, *(p.rows for p in parts)])[:-1].tolist()
         read = [chunk["x"] for part in parts for chunk, _, _ in table.chunks(part, 64)]
         assert np.concatenate(read).tolist() == list(range(1000))
-    picked, _, _ = table.take(np.array([999, 0, 500, 9, 10]))
+    found = parts_of(np.array([0, 9, 10, 500, 999]), table.parts())
+    picked, _, _ = table.joined([table.pick(*one) for one in found], [4, 0, 3, 1, 2])
     assert picked["x"].tolist() == [999, 0, 500, 9, 10]
 
 

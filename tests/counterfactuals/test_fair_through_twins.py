@@ -16,7 +16,7 @@ from likewise.counterfactuals import (
     correspondence_study,
     orbit_representatives,
 )
-from likewise.counterfactuals.attribute import _keys
+from likewise.counterfactuals.edited_rows import _keys
 from likewise.fair_metrics.learner import ready_metric
 from likewise.models.beside import load_beside
 

@@ -456,3 +456,38 @@ def test_a_function_of_scores_is_not_taken_for_numbers_if_the_labels_are_classes
     people = pd.DataFrame({"x": np.arange(40.0) - 20, "s": ["a", "b"] * 20})
     with pytest.raises(ValueError, match=r"not probabilities.*loss='squared'"):
         lw.audit(lambda table: table["x"] * 3.0, people, [0, 1] * 20, sensitive_features=["s"])
+
+
+@pytest.mark.parametrize("fitted_on", [bool, int])
+def test_truth_values_are_the_classes_0_and_1(fitted_on):
+    people, y = base()
+    said = y == "yes"
+    model = pipeline(people, said.astype(fitted_on))
+    asked = {"sensitive_features": ["sex"]}
+    counts = [
+        lw.audit(model, people, labels, **asked).changed.count for labels in (said, said.astype(int), None)
+    ]
+    assert counts[0] > 0
+    assert counts == counts[:1] * 3
+
+
+def test_who_moves_nobody_is_said_last_and_sentences_are_not_cut():
+    people = pd.DataFrame({"a long name of a column": "x" * 38, "s": ["a"] * 30 + ["b"] * 3})
+    people["skill"] = [1.0] * 30 + [-1.0] * 3
+
+    def decide(table):
+        return 1 * (table["skill"] + (table["s"] == "a") > 1)
+
+    result = lw.audit(decide, people, sensitive_features=["s"])
+    said = " ".join(str(result).split())
+    assert "Of 30 people with s recorded as a, 0 would gain and 30 would lose" in said
+    assert said.count("…") == 0
+
+
+def test_numbers_that_are_no_counts_fit_on_a_line():
+    people = pd.DataFrame(
+        {"x": np.arange(60.0), "s": np.where(np.arange(60) % 2, 0.0506801187, -0.0446416365)}
+    )
+    lines = str(lw.audit(lambda table: table["x"] + 20.0 * table["s"], people, sensitive_features=["s"]))
+    assert "s: -0.0446416 → 0.0506801" in lines
+    assert "at most" not in lines

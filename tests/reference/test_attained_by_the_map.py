@@ -8,9 +8,9 @@ from scipy.optimize import linprog
 
 import likewise as lw
 from likewise.auditing.auditor import audit_asked
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.candidates import CandidateSearch
 
 VALUES = {"job": ["clerk", "cook", "nurse"], "town": ["east", "west"], "sex": ["f", "m"]}

@@ -315,8 +315,12 @@ def test_the_page_says_what_is_assumed_and_what_is_not_judged(tmp_path):
     assert "Model model People 3,000 of 3,000 rows" in text
     assert "invited = 1 (assumed: please confirm)" in text
     assert "No limit was set, so this is neither a pass nor a fail." in text
+    assert "gets “invited = 0”. With sex M instead, the same person would get “invited = 1”." in text
+    assert "gets “invited = 0”; the same person with sex M would get “invited = 1”." in " ".join(
+        str(result).split()
+    )
     assert "which may itself be biased" in text
-    assert "It contains personal data" in page
+    assert "personal data of the people listed" in page
     declared = shown(render_html(audit_document(default_audit(frame, limit=0.5))))
     assert "1 (declared)" in declared
     assert "No limit was set" not in declared
@@ -364,6 +368,9 @@ def test_a_page_that_lists_nobody_speaks_of_no_personal_data():
     page = render_html(audit_document(blind, provenance=MADE))
     assert blind.changed.count == 0
     assert "personal data" not in page
+    recourse = explanation_pages()["recourse"]
+    assert 'id="people"' not in recourse
+    assert "personal data" not in recourse
 
 
 def test_numbers_are_shown_as_they_are_recorded():
@@ -378,8 +385,8 @@ def test_people_are_named_by_their_line_of_the_file(tmp_path):
     frame.assign(hired=(frame["skill"] > 0).astype(int)).to_csv(tmp_path / "people.csv", index=False)
     from likewise.auditing.auditor import audit_case
     from likewise.auditing.case import prepare_case, table_request
+    from likewise.auditing.first_answer import AuditRequest
     from likewise.auditing.python_case import loaded_model
-    from likewise.auditing.request import AuditRequest
     from likewise.data.case import read_people
 
     loaded = loaded_model(lw.models.as_model(model, takes_frame=True))
@@ -467,10 +474,45 @@ def test_a_prediction_in_its_own_units(tmp_path):
     text = shown((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "6,300" in text
     assert "mean prediction" in text
+    assert "F → M 6,300 on average" in text
     assert "the same person would be predicted" in text
     assert "gets “" not in text + str(result)
     assert "decision" not in text.split("What this does not show")[0].split("People")[0]
     assert '<th scope="col">Decision</th>' not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_column_that_changes_nothing_is_said_to_and_none_is_asked_about_it():
+    frame = people(200).assign(abroad=np.random.default_rng(1).choice(["yes", "no"], 200))
+    result = lw.audit(model, frame, sensitive_features=["sex", "abroad"], favourable=1)
+    text = shown(render_html(audit_document(result)))
+    assert "Depends on sex The dependence" in text
+    assert "With another entry for abroad alone, nothing was found to change." in text
+    assert "decide whether sex may influence this decision." in text
+    assert "F, abroad = yes" in text
+    assert "abroad no yes" in text
+    assert "decision would change get it now" not in text
+
+
+def test_the_column_that_moves_most_decisions_is_named_first_and_with_its_effect():
+    """Broke once: race moved more decisions than sex, and the headline spoke of sex and of a median person."""
+    frame = people(400).assign(race=np.random.default_rng(2).choice(["black", "white"], 400))
+
+    def both(table):
+        push = table["skill"] + 0.1 * (table["sex"] == "M") + 0.9 * (table["race"] == "white") - 0.5
+        return 1 / (1 + np.exp(-push.to_numpy(dtype=float)))
+
+    result = lw.audit(both, frame, sensitive_features=["sex", "race"], favourable=1)
+    moved = (both(frame) > 0.5) != (both(frame.assign(race="white")) > 0.5)
+    assert str(result.headline.title) == "Depends on race and sex"
+    told = shown(render_html(audit_document(result)))
+    effect = (
+        f"Of {(frame['race'] == 'black').sum()} people with race recorded as black, {moved.sum()} would gain"
+    )
+    assert told.index("recorded as black (race) and F (sex)") < told.index(effect)
+    assert "This is the largest effect." in told
+    first = audit_document(result)["summary"]["people"][0]
+    assert first["direction"] == "gain"
+    assert both(frame.iloc[[first["row"]]])[0] <= 0.5
 
 
 def test_german_pages_are_german():

@@ -13,10 +13,10 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.auditor import audit_asked
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.partitions.engine import LocalEngine
 from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 

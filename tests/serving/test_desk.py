@@ -108,7 +108,11 @@ def test_what_the_model_raises_becomes_a_sentence(make_client, audited):
         raise RuntimeError("the licence of the scorer has ended")
 
     matched = replace(audited.case.matched, model=as_model(broken, takes_frame=True))
-    client = make_client(audited=replace(audited, case=replace(audited.case, matched=matched)))
+    client = make_client(
+        audited=replace(
+            audited, case=replace(audited.case, found=replace(audited.case.found, matched=matched))
+        )
+    )
     status, said = client.post(SCORE, {"rows": [[0.5, 30, "F"]]})
     assert status == 422
     assert "the licence of the scorer has ended" in said["error"]

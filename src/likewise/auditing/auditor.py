@@ -8,31 +8,28 @@ through the same steps part by part (`partitions`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.case import Case, with_encoding
-from likewise.auditing.first_answer import answer_first_question, guess_favourable
+from likewise.auditing.first_answer import AuditRequest, answer_first_question, guess_favourable
 from likewise.auditing.partitions.engine import Engine, LocalEngine
 from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.python_case import table_case
-from likewise.auditing.request import AuditRequest
-from likewise.auditing.results.audit_result import AuditResult, WorstCase
+from likewise.auditing.results.audit_result import AuditResult, Scope
 from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.core.plain import plain_cell
 from likewise.core.text import option
 from likewise.counterfactuals.edits import edited_columns
 from likewise.data.case import check_varied
-from likewise.data.missing_values import MissingCells
 from likewise.data.target import find_value
 
 if TYPE_CHECKING:
     from likewise.auditing.partitions.runner import Sizes
-    from likewise.auditing.results.unfair_map import UnfairMap
     from likewise.auditing.worst_case import OnProgress
 
 
@@ -242,17 +239,14 @@ def audit_case(
     map_folder: str | Path | None = None,
 ) -> AuditResult:
     """Audit a model and people that were brought together; the result names rows and classes as the user does."""
-    matched, asked = case.matched, case.request
-    if map_folder is not None:
-        # The map is that of the worst case.
-        asked = replace(asked, worst_case=True)
-    columns = matched.domain.columns_
+    matched, asked, table = case.matched, case.request, case.table
+    columns, edits = matched.domain.columns_, asked.edits or ()
     single = {column.name for column in columns if len(column.categories) <= 1}
     check_varied(case.people, [name for name in case.sensitive if name in single])
     favourable = _favourable_class(case)  # an unknown one is said before the audit is run
-    free, edited = {column.name for column in columns if not column.immutable}, edited_columns(case.edits)
+    free, edited = {column.name for column in columns if not column.immutable}, edited_columns(edits)
     sensitive = [name for name in case.sensitive if name in free and name not in edited]
-    metric = case.metric if asked.worst_case else None
+    metric, labelled = case.metric if asked.worst_case else None, case.found.people.labels is not None
     ready = replace(
         asked,
         model=matched.model,
@@ -260,22 +254,20 @@ def audit_case(
         domain=matched.domain,
         loss=None,
         eps=metric.budget(asked.eps) if metric is not None and isinstance(asked.eps, Mapping) else asked.eps,
-        edits=[*sensitive, *case.edits],
+        edits=[*sensitive, *edits],
         tolerance=asked.tolerance if matched.model.loss.regression else None,
-        absent=None if case.streamed or case.told is None else case.told.isna(),
-        labelled=case.labelled,
+        absent=case.told.isna() if table is None else None,
+        labelled=labelled,
     )
-    rows = case.frame if case.streamed else case.frame[list(matched.columns)]
-    result = audit_asked(ready, rows, case.y, engine=engine, map_folder=map_folder, progress=progress)
+    rows = case.people[list(matched.columns)] if table is None else table
+    result = audit_asked(ready, rows, case.labels, engine=engine, map_folder=map_folder, progress=progress)
     if favourable is not None:
         result = replace(result, favourable=favourable, guessed=False)
     elif result.guessed:
         result = replace(result, favourable=guess_favourable(matched.model.known_classes, target))
-    settings = result.settings | {"labelled": case.labelled}
-    if target is not None:
-        settings["target"] = str(target)
-    result = replace(result, findings=with_encoding(matched, result.findings), settings=settings)
-    return _with_gaps(_with_places(result, case), case.gaps, asked.tolerance or 0.0)
+    settings = {"labelled": labelled} | ({} if target is None else {"target": str(target)})
+    findings = with_encoding(matched, result.findings)
+    return _as_in_table(replace(result, findings=findings, settings=result.settings | settings), case)
 
 
 def audit_asked(
@@ -308,38 +300,44 @@ def audit_asked(
     return audit_people(asked, X, y, progress)
 
 
-# The result as the user's table has it.
+def _as_in_table(result: AuditResult, case: Case) -> AuditResult:
+    """Return a result whose people are where they are in the user's table, with their missing cells.
 
-
-def _with_places(result: AuditResult, case: Case) -> AuditResult:
-    """Return a result whose people are where they are in the user's table."""
-    scope = case.scope
-    if scope is None or result.sensitive is None:
+    Predictions that differ by no more than the tolerance are one decision there.
+    """
+    people, gaps, only, worst = case.found.people, case.found.gaps, result.sensitive, result.worst_case
+    positions, tolerance = None, case.request.tolerance or 0.0
+    if only is not None:
+        n, positions = people.total or len(people.frame), people.positions
+        scope = Scope(
+            n, n if people.supplied is None else people.supplied, people.sampled, people.counted, case.source
+        )
+        rows = [one.person + 1 if people.places is None else people.places[one.person] for one in only.people]
+        listed = tuple(replace(one, row=plain_cell(row)) for one, row in zip(only.people, rows, strict=True))
+        result = replace(result, scope=scope, sensitive=replace(only, people=listed))
+    restored = gaps is not None and bool(gaps.fills or gaps.held or gaps.words)
+    if worst is None or (positions is None and not restored and not tolerance):
         return result
+    from likewise.auditing.results.unfair_map import UnfairMap, make_unfair_map
 
-    def place(person: int) -> Any:
-        return plain_cell(case.places[person]) if case.places is not None else person + 1
+    def changed(unfair: UnfairMap) -> UnfairMap:
+        outcomes, tables = unfair.outcomes, [unfair.people, unfair.twins]
+        if positions is not None:
+            outcomes = outcomes.assign(person=positions[outcomes["person"].to_numpy()])
+        if not restored and not tolerance:
+            return replace(unfair, outcomes=outcomes)
+        if gaps is not None:
+            tables = [gaps.restored(table) for table in tables]
+        known: dict[str, Any] = {name: outcomes[name].to_numpy() for name in _KEPT}
+        return make_unfair_map(*tables, **known, total=unfair.total, tolerance=tolerance)
 
-    people = tuple(replace(one, row=place(one.person)) for one in result.sensitive.people)
-    result = replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
-    if case.positions is None or result.worst_case is None:
-        return result
-    return replace(
-        result, worst_case=_mapped(result.worst_case, lambda one: _at_positions(one, case.positions))
-    )
-
-
-def _mapped(worst: WorstCase, change: Callable[[UnfairMap], UnfairMap]) -> WorstCase:
-    """Return a worst case with changed maps; one that is both is changed once."""
-    changed = change(worst.unfair_map)
-    pure = changed if worst.pure_map is worst.unfair_map else change(worst.pure_map)
-    return replace(worst, unfair_map=changed, pure_map=pure)
+    unfair = changed(worst.unfair_map)
+    pure = unfair if worst.pure_map is worst.unfair_map else changed(worst.pure_map)
+    return replace(result, worst_case=replace(worst, unfair_map=unfair, pure_map=pure))
 
 
-def _at_positions(unfair: UnfairMap, positions: Any) -> UnfairMap:
-    """Return an unfair map whose people are numbered as the rows of the user's table."""
-    outcomes = unfair.outcomes
-    return replace(unfair, outcomes=outcomes.assign(person=positions[outcomes["person"].to_numpy()]))
+# What the maps say of people and twins besides their cells.
+_KEPT = ("label", "loss", "twin_loss", "decision", "twin_decision", "squared_distance", "person")
 
 
 def _favourable_class(case: Case) -> Any:
@@ -359,22 +357,3 @@ def unbroken(result: AuditResult) -> AuditResult:
     if any(getattr(reason, "key", None) == "reason.broken_off" for reason in result.reasons):
         raise KeyboardInterrupt
     return result
-
-
-def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float) -> AuditResult:
-    """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
-    worst = result.worst_case
-    if worst is None or not (tolerance or (gaps is not None and (gaps.fills or gaps.held or gaps.words))):
-        return result
-    return replace(result, worst_case=_mapped(worst, lambda one: _map_with_gaps(one, gaps, tolerance)))
-
-
-def _map_with_gaps(unfair: UnfairMap, gaps: MissingCells | None, tolerance: float) -> UnfairMap:
-    from likewise.auditing.results.unfair_map import make_unfair_map
-
-    people, twins = unfair.people, unfair.twins
-    if gaps is not None:
-        people, twins = gaps.restored(people), gaps.restored(twins)
-    keys = ("label", "loss", "twin_loss", "decision", "twin_decision", "squared_distance", "person")
-    known: dict[str, Any] = {key: unfair.outcomes[key].to_numpy() for key in keys}
-    return make_unfair_map(people, twins, **known, total=unfair.total, tolerance=tolerance)

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.request import AuditRequest
-from likewise.auditing.results.audit_result import Scope
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.core.text import option, truncated
-from likewise.counterfactuals.edits import EditParts, edited_columns
+from likewise.counterfactuals.edits import edited_columns
 from likewise.data.case import (
     WIDEST_AUDIT,
     People,
@@ -74,46 +73,66 @@ class MatchedPeople:
 class Case:
     """A model and people that fit together, and what is asked of them."""
 
-    matched: Matched
-    # What is audited: a table, or Parquet files, which hold their labels themselves.
-    frame: Any
-    # None if there are no labels, and no losses were asked for.
-    y: Any
-    sensitive: Sequence[str]
+    found: MatchedPeople
+    # Its edits are parts.
     request: AuditRequest
-    edits: EditParts = ()
-    # People in memory: all, or a sample of the files.
-    people: Any = None
-    labels: Any = None
-    # Their sensitive columns as they are in the table, missing cells included.
-    told: pd.DataFrame | None = None
+    sensitive: Sequence[str]
     # The favourable outcome as the user wrote it.
     favourable: Any = None
-    labelled: bool = True
-    # Where the people are in the user's table, as the user counts and as rows from 0.
-    places: Any = None
-    positions: Any = None
-    scope: Scope | None = None
-    gaps: MissingCells | None = None
-    notes: tuple[str, ...] = ()
-    # The people and the domain that a metric is learned on.
-    found: MatchedPeople | None = None
+    # The name of the user's table, if it is a file.
+    source: str | None = None
     owner: str = "audit"
+
+    @property
+    def matched(self) -> Matched:
+        """The model, missing cells included."""
+        return self.found.matched
+
+    @property
+    def people(self) -> pd.DataFrame:
+        """People in memory, as the model takes them: all, or a sample of the files."""
+        return self.found.frame
+
+    @property
+    def told(self) -> pd.DataFrame:
+        """Their sensitive columns as they are in the table, missing cells included."""
+        return self.found.people.frame[list(self.sensitive)]
+
+    @cached_property
+    def labels(self) -> Any:
+        """Labels; without any, the decisions if losses are asked for: whether a decision changes depends on neither."""
+        known = self.found.people.labels
+        return self.matched.decide(self.people) if known is None and self.request.worst_case else known
+
+    @property
+    def table(self) -> ParquetTable | None:
+        """The files, which hold their labels themselves, if people are read part by part."""
+        people = self.found.people
+        if not isinstance(people, StreamedPeople):
+            return None
+        return people.audited(self.matched.columns, self.sensitive, self.people, self.labels)
 
     @cached_property
     def metric(self) -> FairMetric:
-        """Who is comparable with whom; learned when it is first asked for."""
-        asked = self.request.metric
-        if isinstance(asked, FairMetric) or self.found is None:
-            ready: FairMetric = asked
-            return ready
+        """Who is comparable with whom; learned when it is first asked for, on people without missing cells."""
         people, domain = self.found.people, self.found.plain.domain
+        asked = self.request.metric
         return build_metric(asked, people.filled, self.sensitive, domain, told=people.frame, owner=self.owner)
 
     @property
-    def streamed(self) -> bool:
-        """Whether the people are in files that are read part by part."""
-        return isinstance(self.frame, ParquetTable)
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the table, and values that are declared and that nobody audited has."""
+        notes = list(self.found.notes)
+        for column in self.matched.domain.columns_:
+            sensitive = column.name in self.sensitive
+            seen = set(self.found.people.frame[column.name].dropna().unique()) if sensitive else set()
+            unused = [repr(plain_cell(value)) for value in column.categories if seen and value not in seen]
+            if unused:
+                notes.append(
+                    f"nobody in the table has {column.name!r} {truncated(unused, most=5)}, which is declared (a category of "
+                    "the column, or of the model's encoder): counterparts were given it all the same."
+                )
+        return tuple(notes)
 
 
 # Model and people.
@@ -173,7 +192,11 @@ def match_people(
         return people.widened(domain) if set(names) == set(used) else people.domain(used, immutable)
 
     held = None if people.missing is None else people.missing.stand_ins
-    if loss == "auto" and favourable is None and (not people.values or _are_numbers(people.values)):
+    # Labels are quantities if there are more different numbers than classes of anything.
+    quantities = len(people.values) > _MOST_CLASSES and all(
+        isinstance(v, (int, float)) for v in people.values
+    )
+    if loss == "auto" and favourable is None and (not people.values or quantities):
         some = people.filled.head(_TRIED)
         loss = "squared" if predicts_numbers(loaded, some if held is None else held.restored(some)) else loss
     matched = match_model(
@@ -206,11 +229,6 @@ def match_people(
         *found.notes,
     )
     return replace(found, notes=said)
-
-
-def _are_numbers(labels: Sequence[Any]) -> bool:
-    """Whether labels are quantities: more different numbers than there are classes of anything."""
-    return len(labels) > _MOST_CLASSES and all(isinstance(label, (int, float)) for label in labels)
 
 
 def _with_class_names(matched: Matched, values: Sequence[Any], favourable: Any) -> Matched:
@@ -341,6 +359,8 @@ def build_metric(
     owner: str = "audit",
 ) -> FairMetric:
     """Return a metric from a metric, a learner, or a word: "columns" or "learned" (the default)."""
+    if isinstance(metric, FairMetric):
+        return metric
     if metric is None or isinstance(metric, str):
         if metric not in (None, "columns", "learned"):
             raise bad_parameter(
@@ -386,12 +406,11 @@ def prepare_case(
 ) -> Case:
     """Bring a model and people together; `request` has the edits as parts, and a loss or None."""
     check_varied(people.frame, [name for name in sensitive if people.frame[name].isna().all()])
-    edits: EditParts = request.edits or ()
     found = match_people(
         loaded,
         people,
         immutable=immutable,
-        needed=(*sensitive, *immutable, *edited_columns(edits)),
+        needed=(*sensitive, *immutable, *edited_columns(request.edits or ())),
         metric=request.metric,
         domain=request.domain,
         takes=takes,
@@ -401,54 +420,7 @@ def prepare_case(
     )
     if isinstance(request.metric, str) and request.metric == "columns":
         found = with_unused(found, sensitive)
-    labels = people.labels
-    if labels is None and request.worst_case:
-        # Whether a decision changes does not depend on labels; losses are then those against the decisions.
-        labels = found.matched.decide(found.frame)
-    audited: Any = found.frame
-    y: Any = labels
-    if isinstance(people, StreamedPeople):
-        audited, y = people.audited(found.matched.columns, sensitive, found.frame, labels), None
-    return Case(
-        found.matched,
-        audited,
-        y,
-        tuple(sensitive),
-        request,
-        edits,
-        people=found.frame,
-        labels=labels,
-        told=people.frame[list(sensitive)],
-        favourable=favourable,
-        labelled=people.labels is not None,
-        places=people.places,
-        positions=people.positions,
-        scope=_scope(people, source),
-        gaps=found.gaps,
-        notes=(*found.notes, *_unused_notes(found, sensitive)),
-        found=found,
-        owner=owner,
-    )
-
-
-def _unused_notes(found: MatchedPeople, sensitive: Sequence[str]) -> tuple[str, ...]:
-    """Name the sensitive values that are declared and that nobody audited has: counterparts are given them all the same."""
-    notes = []
-    for column in found.matched.domain.columns_:
-        seen = set(found.people.frame[column.name].dropna().unique()) if column.name in sensitive else set()
-        unused = [repr(plain_cell(value)) for value in column.categories if seen and value not in seen]
-        if unused:
-            notes.append(
-                f"nobody in the table has {column.name!r} {truncated(unused, most=5)}, which is declared (a category of the "
-                "column, or of the model's encoder): counterparts were given it all the same."
-            )
-    return tuple(notes)
-
-
-def _scope(people: People, source: str | None) -> Scope:
-    n = people.total if isinstance(people, StreamedPeople) else len(people.frame)
-    supplied = n if people.supplied is None else people.supplied
-    return Scope(n, supplied, people.sampled, people.counted, source)
+    return Case(found, request, tuple(sensitive), favourable, source, owner)
 
 
 class _ModelRows:

@@ -40,7 +40,7 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
     from likewise.evaluation.summary import evaluate
 
     matched, frame = case.matched, case.people
-    if not case.labelled:
+    if case.found.people.labels is None:
         return None, ()
     if matched.model.loss.regression:
         return None, ("accuracy and group gaps are n/a: the model predicts numbers.",)
@@ -50,7 +50,7 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
         f"the group gaps of {name} are n/a: {name} is missing for {n:,} people." for name, n in holes.items()
     ]
     attributes = [name for name in groups if name not in holes]
-    studies = _studies(groups, case.edits, matched.columns)
+    studies = _studies(groups, case.request.edits or (), matched.columns)
     for asked, compared in ((attributes, studies), (attributes, {}), ((), {})):
         try:
             found = evaluate(

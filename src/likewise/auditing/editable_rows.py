@@ -6,15 +6,14 @@ trained on; in an encoded array the indicator columns of a category are rewritte
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, IntArray, check_matrix, to_numpy
+from likewise.core.checks import BoolArray, FloatArray, IntArray, check_matrix, python_scalar, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.data.encoding import Encoding
@@ -25,21 +24,21 @@ MAX_VALUES = 20
 MAX_EDITS = 1000
 
 
-def check_combinations(total: int, *, owner: str) -> None:
+def check_combinations(total: int) -> None:
     """Refuse more combinations of values than are tried."""
     if total > MAX_EDITS:
         raise InputError(
-            f"{owner}: the edited columns have {total:,} combinations of values; at most {MAX_EDITS:,} are tried. "
+            f"audit: the edited columns have {total:,} combinations of values; at most {MAX_EDITS:,} are tried. "
             "Edit fewer columns, or list fewer values: edits={'age': [25, 45, 65]}."
         )
 
 
-def check_may_change(names: Sequence[Hashable], fixed: Sequence[Hashable], *, owner: str) -> None:
+def check_may_change(names: Sequence[Hashable], fixed: Sequence[Hashable]) -> None:
     """Refuse edits of columns that the domain says may not change."""
     frozen = [name for name in names if name in fixed]
     if frozen:
         raise InputError(
-            f"{owner}: column {frozen[0]!r} is to be edited, but the domain says that it may not change. "
+            f"audit: column {frozen[0]!r} is to be edited, but the domain says that it may not change. "
             "Leave it out of 'edits', or out of the domain's 'immutable'."
         )
 
@@ -52,68 +51,30 @@ class Field:
     values: tuple[Any, ...]
     codes: IntArray
 
-    def code_of(self, value: Any, *, owner: str) -> int:
+    def code_of(self, value: Any) -> int:
         """Position of one value, or an error that lists what there is."""
         if value in self.values:
             return self.values.index(value)
         shown = ", ".join(repr(v) for v in self.values[:12]) + (", …" if len(self.values) > 12 else "")
-        raise InputError(f"{owner}: column {self.name!r} has no value {value!r}. Its values: {shown}.")
-
-
-class EditableRows(ABC):
-    """Rows whose columns can be read as codes and rewritten."""
-
-    n_rows: int
-
-    @abstractmethod
-    def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
-        """Read a column; `values` defaults to all that the domain or the data know of it."""
-
-    def missing(self, name: Hashable) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether the cell of a column is missing, shape (n,)."""
-        return np.zeros(self.n_rows, dtype=bool)
-
-    @abstractmethod
-    def two_valued(self) -> tuple[Hashable, ...]:
-        """Names of the columns of numbers with at most two values."""
-
-    @abstractmethod
-    def numbers(self, name: Hashable) -> FloatArray | None:
-        """Return a numeric column in original units; None for a category."""
-
-    @abstractmethod
-    def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
-        """Return those numbers, as the column holds them, that it can hold; rising, each once."""
-
-    @abstractmethod
-    def categorical(self) -> tuple[Hashable, ...]:
-        """Names of the categorical columns."""
-
-    @abstractmethod
-    def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Any:
-        """Return copies of some rows with columns rewritten; a code of -1 leaves the row's value."""
-
-    @abstractmethod
-    def below(self, other: EditableRows) -> EditableRows:
-        """Return these rows followed by the other's."""
+        raise InputError(f"audit: column {self.name!r} has no value {value!r}. Its values: {shown}.")
 
 
 def editable_rows(
-    X: Any, encoding: Encoding | None, *, raw: bool, owner: str, marks: Mapping[str, str] | None = None
+    X: Any, encoding: Encoding | None, *, raw: bool, marks: Mapping[str, str] | None = None
 ) -> EditableRows:
     """Wrap rows; `marks` names for some columns the column that says whether a cell is missing."""
     known = {} if encoding is None else encoding.by_name
     if raw:
-        frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
+        frame = to_pandas(X, owner="audit", name="X").reset_index(drop=True)
         if not len(frame):
-            raise InputError(f"{owner}: 'X' is empty: it has no rows. Pass at least one row.")
-        check_no_missing(frame, owner=owner, name="X")
+            raise InputError("audit: 'X' is empty: it has no rows. Pass at least one row.")
+        check_no_missing(frame, owner="audit", name="X")
         return EditableFrame(frame, known, marks)
     width = None if encoding is None else encoding.n_features
-    return EditableArray(to_numpy(check_matrix(X, owner=owner, n_features=width)).astype(np.float64), known)
+    return EditableArray(to_numpy(check_matrix(X, owner="audit", n_features=width)).astype(np.float64), known)
 
 
-class EditableFrame(EditableRows):
+class EditableFrame:
     """A raw pandas frame, with what a `TabularDomain` knows of its columns, if there is one.
 
     A missing cell of a column with a mark has no code, and is not missing any more once a value is written there.
@@ -125,52 +86,54 @@ class EditableFrame(EditableRows):
         self.frame, self.known, self.n_rows = frame, known, len(frame)
         self.marks = {name: mark for name, mark in (marks or {}).items() if mark in frame}
 
-    def missing(self, name: Hashable) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def missing(self, name: Hashable) -> BoolArray:
+        """Whether the cell of a column is missing, shape (n,)."""
         mark = self.marks.get(str(name))
-        return super().missing(name) if mark is None else self.frame[mark].to_numpy(dtype=bool)
+        return np.zeros(self.n_rows, dtype=bool) if mark is None else self.frame[mark].to_numpy(dtype=bool)
 
-    def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
-        check_columns(self.frame, [str(name)], owner=owner, name="X")
+    def field(self, name: Hashable, values: Sequence[Any] | None = None) -> Field:
+        """Read a column; `values` defaults to all that the domain or the data know of it."""
+        check_columns(self.frame, [str(name)], owner="audit", name="X")
         column = self.frame[str(name)]
         known = self.known.get(str(name))
         if values is None:
             values = known.categories if known is not None and known.categories else _seen(column)
         else:
-            values = _allowed(values, name, known, owner)
-            self._typed(str(name), values, owner)
+            values = _allowed(values, name, known)
+            self._typed(str(name), values)
         return Field(name, tuple(values), np.where(self.missing(name), -1, _codes(column, values)))
 
     def two_valued(self) -> tuple[Hashable, ...]:
+        """Names of the columns of numbers with at most two values."""
         return tuple(
             c for c in self.frame if self.frame[c].dtype.kind in "biuf" and self.frame[c].nunique() < 3
         )
 
     def numbers(self, name: Hashable) -> FloatArray | None:
+        """Return a numeric column in original units; None for a category."""
         known = self.known.get(str(name))
         if str(name) not in self.frame or self.frame[str(name)].dtype.kind not in "iuf":
             return None
         return None if known is not None and known.categories else self.frame[str(name)].to_numpy(dtype=float)
 
     def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
+        """Return those numbers, as the column holds them, that it can hold; rising, each once."""
         dtype: Any = self.frame[str(name)].dtype
         known = self.known.get(str(name))
         whole = dtype.kind in "iu"
         typed = pd.Series(np.round(values) if whole else values).astype(dtype).unique()
-        plain = [value.item() if isinstance(value, np.generic) else value for value in typed]
-        return sorted(v for v in plain if known is None or known.lower <= v <= known.upper)
-
-    def categorical(self) -> tuple[Hashable, ...]:
-        if self.known:
-            return tuple(name for name, column in self.known.items() if column.categories)
-        return tuple(c for c in self.frame.columns if self.frame[c].dtype.kind not in "iuf")
+        return sorted(
+            v for v in map(python_scalar, typed) if known is None or known.lower <= v <= known.upper
+        )
 
     def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> pd.DataFrame:
+        """Return copies of some rows with columns rewritten; a code of -1 leaves the row's value."""
         frame = self.frame.take(rows).reset_index(drop=True)
         for field, codes in new:
             if (codes < 0).all():
                 continue
             name = str(field.name)
-            levels = self._typed(name, field.values, "rewrite")
+            levels = self._typed(name, field.values)
             both = pd.concat([frame[name], levels], ignore_index=True)
             index = np.where(codes < 0, np.arange(len(rows)), len(rows) + codes)
             frame[name] = pd.Series(both.array.take(index), dtype=both.dtype)
@@ -180,35 +143,39 @@ class EditableFrame(EditableRows):
         return frame
 
     def below(self, other: EditableRows) -> EditableFrame:
+        """Return these rows followed by the other's."""
         if not isinstance(other, EditableFrame) or list(other.frame.columns) != list(self.frame.columns):
             raise InputError("pool: must have the columns of 'X', in the same order and units.")
         return EditableFrame(pd.concat([self.frame, other.frame], ignore_index=True), self.known)
 
-    def _typed(self, name: str, values: Sequence[Any], owner: str) -> pd.Series[Any]:
+    def _typed(self, name: str, values: Sequence[Any]) -> pd.Series[Any]:
         """Return values as a series of the column's own dtype."""
         dtype: Any = self.frame[name].dtype
         try:
             series: pd.Series[Any] = pd.Series(list(values), dtype=dtype)
         except (TypeError, ValueError) as error:
-            raise _cannot_hold(name, values, dtype, owner) from error
+            raise _cannot_hold(name, values, dtype) from error
         if series.isna().any() or list(series) != list(values):
-            raise _cannot_hold(name, values, dtype, owner)
+            raise _cannot_hold(name, values, dtype)
         return series
 
 
-class EditableArray(EditableRows):
+class EditableArray:
     """Encoded rows: columns of a `TabularDomain` by name, or columns of a plain array by position."""
 
     def __init__(self, array: np.ndarray[Any, Any], known: Mapping[str, Any]) -> None:
         self.array, self.known, self.n_rows = array, known, len(array)
 
-    def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
+    def missing(self, name: Hashable) -> BoolArray:
+        return np.zeros(self.n_rows, dtype=bool)
+
+    def field(self, name: Hashable, values: Sequence[Any] | None = None) -> Field:
         if name in self.known:
             column = self.known[str(name)]
             if column.categories:
-                values = column.categories if values is None else _allowed(values, name, column, owner)
+                values = column.categories if values is None else _allowed(values, name, column)
                 return Field(name, tuple(values), self._category_codes(column, values))
-        at, column = self._place(name, owner)
+        at, column = self._place(name)
         part = pd.Series(self.array[:, at])
         if column is None:
             values = _seen(part) if values is None else [float(v) for v in values]
@@ -218,7 +185,7 @@ class EditableArray(EditableRows):
             units = column.number(levels).tolist()
             shown = [float(round(v)) for v in units] if column.kind == "integer" else units
             return Field(name, tuple(shown), _codes(part, levels))
-        values = _allowed(values, name, column, owner)
+        values = _allowed(values, name, column)
         encoded = column.place(values)
         near = np.abs(self.array[:, [at]] - encoded) <= 1e-9 * (1 + np.abs(encoded))
         return Field(name, tuple(values), np.where(near.any(axis=1), near.argmax(axis=1), -1))
@@ -233,7 +200,7 @@ class EditableArray(EditableRows):
     def numbers(self, name: Hashable) -> FloatArray | None:
         if name in self.known and self.known[str(name)].categories:
             return None
-        at, column = self._place(name, "audit")
+        at, column = self._place(name)
         if column is None:
             return self.array[:, at]
         units = column.number(self.array[:, at])
@@ -241,9 +208,6 @@ class EditableArray(EditableRows):
 
     def writable(self, name: Hashable, values: FloatArray) -> list[Any]:
         return [float(value) for value in np.unique(values)]
-
-    def categorical(self) -> tuple[Hashable, ...]:
-        return tuple(name for name, column in self.known.items() if column.categories)
 
     def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Any:
         array = self.array[rows]
@@ -272,27 +236,31 @@ class EditableArray(EditableRows):
         """Encoded columns of a field, and what to write there for each of its values."""
         column = self.known.get(str(field.name)) if field.name in self.known else None
         if column is None or not column.categories:
-            at, column = self._place(field.name, "rewrite")
+            at, column = self._place(field.name)
             numbers = np.array(field.values, dtype=float)
             return np.array([at]), (numbers if column is None else column.place(numbers))[:, None]
         levels = list(column.categories)
         cells = np.eye(len(levels))[[levels.index(value) for value in field.values]]
         return np.arange(column.start, column.stop), cells[:, 1:] if column.is_binary else cells
 
-    def _place(self, name: Hashable, owner: str) -> tuple[int, Any]:
+    def _place(self, name: Hashable) -> tuple[int, Any]:
         if name in self.known:
             return int(self.known[str(name)].start), self.known[str(name)]
         if isinstance(name, (int, np.integer)) and 0 <= name < self.array.shape[1]:
             return int(name), None
         if self.known:
-            check_columns(pd.DataFrame(columns=list(self.known)), [str(name)], owner=owner, name="domain")
+            check_columns(pd.DataFrame(columns=list(self.known)), [str(name)], owner="audit", name="domain")
         raise bad_parameter(
-            owner,
+            "audit",
             "edits",
             allowed=f"column positions between 0 and {self.array.shape[1] - 1} for an array",
             got=name,
             remedy="Pass domain=TabularDomain.from_frame(frame) to use the names of the original columns.",
         )
+
+
+# Rows whose columns can be read as codes and rewritten.
+EditableRows: TypeAlias = EditableFrame | EditableArray
 
 
 def _seen(column: pd.Series[Any]) -> list[Any]:
@@ -301,8 +269,7 @@ def _seen(column: pd.Series[Any]) -> list[Any]:
     if column.dtype.kind in "iuf" and len(values) > MAX_VALUES:
         ends = np.quantile(column.to_numpy(dtype=float), [0.0, 0.25, 0.5, 0.75, 1.0], method="nearest")
         values = column[column.isin(ends)].unique()
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return sorted(plain, key=lambda value: (str(type(value)), value))
+    return sorted(map(python_scalar, values), key=lambda value: (str(type(value)), value))
 
 
 def _codes(column: pd.Series[Any], values: Sequence[Any]) -> IntArray:
@@ -315,16 +282,11 @@ def _codes(column: pd.Series[Any], values: Sequence[Any]) -> IntArray:
     return np.asarray(found[codes], dtype=np.int64)
 
 
-def _allowed(values: Sequence[Any], name: Hashable, known: Any, owner: str) -> list[Any]:
+def _allowed(values: Sequence[Any], name: Hashable, known: Any) -> list[Any]:
     """Return the values asked for, once the domain agrees that they can exist."""
     if isinstance(values, str) or not len(values):
-        raise bad_parameter(
-            owner,
-            "edits",
-            allowed=f"a list of values for {name!r}",
-            got=values,
-            remedy=f"Write [{values!r}].",
-        )
+        allowed = f"a list of values for {name!r}"
+        raise bad_parameter("audit", "edits", allowed=allowed, got=values, remedy=f"Write [{values!r}].")
     if known is None:
         return list(values)
     if known.categories:
@@ -337,12 +299,14 @@ def _allowed(values: Sequence[Any], name: Hashable, known: Any, owner: str) -> l
         whole = "whole numbers " if known.kind == "integer" else ""
         allowed = f"{whole}between {known.lower:g} and {known.upper:g} for {name!r}"
     if wrong:
-        raise bad_parameter(owner, "edits", allowed=allowed, got=wrong[0], remedy="The domain rules it out.")
+        raise bad_parameter(
+            "audit", "edits", allowed=allowed, got=wrong[0], remedy="The domain rules it out."
+        )
     return list(values)
 
 
-def _cannot_hold(name: str, values: Sequence[Any], dtype: Any, owner: str) -> InputError:
+def _cannot_hold(name: str, values: Sequence[Any], dtype: Any) -> InputError:
     return InputError(
-        f"{owner}: column {name!r} is of type {dtype} and cannot hold every value of {list(values)[:12]!r}. "
+        f"audit: column {name!r} is of type {dtype} and cannot hold every value of {list(values)[:12]!r}. "
         "Use values of its own type, or convert the column first."
     )

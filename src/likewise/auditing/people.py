@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.editable_rows import EditableRows, editable_rows
-from likewise.core.checks import FloatArray, IntArray, check_matrix, check_number, to_numpy
+from likewise.core.checks import BoolArray, FloatArray, IntArray, check_matrix, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, same_words, to_pandas
 from likewise.core.messages import Message
@@ -538,16 +538,16 @@ class AuditedPeople:
             return self._editable
         marks = dict(zip(missing.columns, missing.marks, strict=True)) if missing and fill_missing else None
         given = self.rows if rows is None else rows
-        return editable_rows(given, place.encoding, raw=place.raw, owner="audit", marks=marks)
+        return editable_rows(given, place.encoding, raw=place.raw, marks=marks)
 
     @cached_property
     def _editable(self) -> EditableRows:
         place = self.coordinates
-        return editable_rows(self.rows, place.encoding, raw=place.raw, owner="audit")
+        return editable_rows(self.rows, place.encoding, raw=place.raw)
 
     def decided_otherwise(
         self, decided: Any, person: IntArray, shown: Callable[[IntArray], Any], loss: FloatArray | None = None
-    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    ) -> BoolArray:
         """Whether rows, as the model takes them (`shown` makes some), are decided otherwise than the people they belong to.
 
         If two decisions differ, both are asked about again, alike; not if the `loss` is clearly another one.
@@ -570,9 +570,7 @@ class AuditedPeople:
 APART = 1e-2
 
 
-def differ_alike(
-    decide: Callable[[Any], Any], first: Any, second: Any
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def differ_alike(decide: Callable[[Any], Any], first: Any, second: Any) -> BoolArray:
     """Whether rows are decided differently from others, each at the same place of batches of the same size.
 
     The last bits of an answer depend on how many rows are asked about at once: a difference by that alone does not count.
@@ -606,7 +604,7 @@ def rows_of(X: Any, coordinates: TableCoordinates) -> Any:
 def _together(parts: EditParts, rows: EditableRows) -> EditParts:
     """Exchange 0/1 columns that stand for one attribute together."""
     alone = [part.column for part in parts if isinstance(part, Edit)]
-    fields = [rows.field(name, owner="audit") for name in dict.fromkeys([*alone, *rows.two_valued()])]
+    fields = [rows.field(name) for name in dict.fromkeys([*alone, *rows.two_valued()])]
     return one_hot_together(
         parts, {field.name: (field.values, field.codes) for field in fields}, owner="audit"
     )

@@ -362,6 +362,6 @@ def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> tuple[E
             f"audit: 'edits' names column {unknown[0]!r}, which the table does not have. "
             f"Its columns: {', '.join(known[:30])}."
         )
-    check_may_change(named, fixed, owner="audit")
+    check_may_change(named, fixed)
     unnamed = tuple(name for name in more if name not in told) if told or named else ()
     return (*(Edit(name) for name in more), *asked), unnamed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from likewise.auditing.case import Case, MatchedPeople, match_people, prepare_case, table_request
-from likewise.auditing.request import AuditRequest
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.sources import open_people
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
@@ -40,6 +40,14 @@ def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None
     return LoadedModel(model, "import path")
 
 
+def sensitive_names(names: Any, owner: str, *, some: bool = True) -> tuple[str, ...]:
+    """Return the sensitive columns, each once, or raise if no list, or none of `some`, was passed."""
+    if isinstance(names, str) or (some and not len(names)):
+        allowed = "a list of columns, such as ['sex']"
+        raise bad_parameter(owner, "sensitive_features", allowed=allowed, got=names)
+    return tuple(dict.fromkeys(names))
+
+
 def table_case(
     asked: AuditRequest,
     X: Any,
@@ -52,10 +60,7 @@ def table_case(
 ) -> Case:
     """Bring a model and a table of Python together, whose sensitive columns are named."""
     owner = "audit"
-    if isinstance(sensitive_features, str) or not len(sensitive_features):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
-        )
+    names = sensitive_names(sensitive_features, owner)
     if y is None and asked.delta is not None:
         raise InputError(
             "audit: 'delta' limits what is added to the mean loss, which needs labels. Pass 'y'."
@@ -64,7 +69,6 @@ def table_case(
         raise InputError(
             "audit: 'sensitive_features' names columns of a table in original units, and 'X' is encoded. Pass the table."
         )
-    names = tuple(dict.fromkeys(sensitive_features))
     # Sensitive columns are exchanged anyway.
     parts = tuple(
         part
@@ -75,13 +79,9 @@ def table_case(
     choices = TableChoices(missing=missing)
     if isinstance(X, (str, Path)):
         if y is not None and not isinstance(y, str):
-            raise bad_parameter(
-                owner,
-                "y",
-                allowed="the name of the target column if 'X' is a path",
-                got=f"a {type(y).__name__}",
-                remedy="Pass the name, and as 'favourable' the value that counts as 1.",
-            )
+            allowed = "the name of the target column if 'X' is a path"
+            remedy = "Pass the name, and as 'favourable' the value that counts as 1."
+            raise bad_parameter(owner, "y", allowed=allowed, got=f"a {type(y).__name__}", remedy=remedy)
         loaded = loaded_model(asked.model, loss=asked.loss)
         request = table_request(loaded, asked.metric, needed, target=y, choices=choices, keeps_missing=True)
         people = open_people(Path(X), request, engine)

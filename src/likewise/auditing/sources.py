@@ -61,7 +61,8 @@ class StreamedPeople(People):
     """People in Parquet files; the frame is a sample of them that shows all that occurs."""
 
     table: ParquetTable | None = None
-    total: int = 0
+    # The missing cells of the files; those of the sample that a model is shown as ids and texts are filled by then.
+    gaps: MissingCells | None = None
     random: Any = None
     target_values: tuple[Any, ...] = ()
     favourable: Any = None
@@ -74,7 +75,7 @@ class StreamedPeople(People):
         assert self.steps is not None
         prepare = PreparedRows(
             self.steps,
-            self.missing,
+            self.gaps,
             tuple(columns),
             tuple(sensitive),
             self.favourable,
@@ -235,6 +236,7 @@ def _stream(
         supplied,
         steps=people.steps,
         table=table,
+        gaps=missing,
         total=n,
         random=np.isin(numbers[stays], drawn),
         target_values=() if labels is None else tuple(labels.drop_duplicates()),

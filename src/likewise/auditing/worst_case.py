@@ -28,12 +28,11 @@ from likewise.auditing.dual.finite_dual import (
     steps_of,
 )
 from likewise.auditing.dual.supporting_rows import Support
-from likewise.auditing.first_answer import Clock, first_answer
+from likewise.auditing.first_answer import AuditRequest, Clock, first_answer, settings_of
 from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate, Estimate
 from likewise.auditing.inference.intervals import gap_interval, gap_test, prices_around
 from likewise.auditing.inference.verdict import brackets_of
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.request import AuditRequest, settings_of
 from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import BATCH, Enumeration, enumerate_sensitive, sensitive_values

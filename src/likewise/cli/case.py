@@ -117,7 +117,7 @@ def make_case(
     """Bring a model and a table together; the unfair map of everybody (`maps`) asks for the worst case."""
     from likewise.auditing.case import prepare_case, read_metric, table_request
     from likewise.auditing.case_evaluation import as_edits
-    from likewise.auditing.request import AuditRequest
+    from likewise.auditing.first_answer import AuditRequest
     from likewise.auditing.sources import open_people
 
     words = parse_edits(choices.edit)
@@ -220,7 +220,7 @@ def check_explorable(case: Case, people: pd.DataFrame) -> None:
     """Raise before any work is done if the page of a case could not be explored."""
     from likewise.report.explore import page_model
 
-    if isinstance(case.frame, Path):
+    if case.table is not None:
         raise InputError(
             "--set explore=yes puts some of the people into the page, and this table is read part by part. Pass --sample."
         )
@@ -235,11 +235,11 @@ def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name:
     return explore_document(
         matched.domain,
         people[list(matched.columns)],
-        case.y,
+        case.labels,
         models={name: matched.model},
         sensitive_features=case.sensitive,
         results={name: result},
-        places=case.places,
+        places=case.found.people.places,
         seed=case.request.random_state,
     )
 
@@ -253,10 +253,9 @@ def impact_of(audited: Audited) -> tuple[tuple[ImpactTable, ...], tuple[str, ...
     from likewise.evaluation.impact import above_median, impact_tables
 
     case, people, favourable = audited.case, audited.people, audited.result.favourable
-    told = people if case.told is None else case.told
-    groups = [name for name in case.sensitive if 2 <= told[name].nunique() <= MAX_GROUPS]
+    groups = [name for name in case.sensitive if 2 <= case.told[name].nunique() <= MAX_GROUPS]
     notes = [
-        f"Impact ratios by {name} are left out: it has {told[name].nunique():,} values."
+        f"Impact ratios by {name} are left out: it has {case.told[name].nunique():,} values."
         for name in case.sensitive
         if name not in groups
     ]
@@ -272,9 +271,9 @@ def impact_of(audited: Audited) -> tuple[tuple[ImpactTable, ...], tuple[str, ...
             "Impact ratios are left out: the favourable decision is not known. Name it: --favourable VALUE."
         )
         return (), tuple(notes)
-    if not isinstance(case.frame, type(people)):
+    if case.table is not None:
         notes.append(f"The rates are those of a random sample of {len(people):,} people of the files.")
-    return impact_tables(selected, told, groups, kind=kind, outcome=outcome), tuple(notes)  # type: ignore[arg-type]
+    return impact_tables(selected, case.told, groups, kind=kind, outcome=outcome), tuple(notes)  # type: ignore[arg-type]
 
 
 # Three kinds of counterparts of the people of an audit: what `--twins` asks for.

@@ -319,9 +319,9 @@ def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress:
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
     from likewise.auditing.auditor import audit_case, unbroken
-    from likewise.auditing.case import Case
+    from likewise.auditing.case import Case, MatchedPeople
     from likewise.auditing.case_evaluation import evaluate_case
-    from likewise.auditing.request import AuditRequest
+    from likewise.auditing.first_answer import AuditRequest
 
     people, given = setting.test, setting.given
     with progress.stage(f"Auditing {name}"):
@@ -330,18 +330,10 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             eps=parse_budget(given["eps"]),
             confidence=given["confidence"],
             search=setting.search,
+            edits=setting.edits,
             random_state=given["seed"],
         )
-        case = Case(
-            matched,
-            people.frame,
-            people.labels,
-            given["sensitive"],
-            asked,
-            setting.edits,
-            people=people.frame,
-            labels=people.labels,
-        )
+        case = Case(MatchedPeople(matched, matched, people, people.frame), asked, given["sensitive"])
         result = unbroken(audit_case(case))
         evaluation, unknown = evaluate_case(case)
     for why in unknown:

@@ -165,7 +165,7 @@ class CommandAuditor:
         from likewise.serving.audits import Audited, hashed
 
         found = run_audit(self.loaded, table, choices, progress)
-        if isinstance(found.case.frame, Path):
+        if found.case.table is not None:
             raise InputError(
                 f"{table.name} has more people than a page can be about. Take fewer: --sample 10000."
             )

@@ -164,7 +164,7 @@ def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[st
     """What the model does on people that it was not trained on, in a line."""
     from likewise.auditing.case_evaluation import MAX_GROUPS
     from likewise.counterfactuals.correspondence import correspondence_study
-    from likewise.evaluation.classification import accuracy, balanced_accuracy
+    from likewise.evaluation.summary import accuracy, balanced_accuracy
 
     if not len(people):
         return "Nobody was held out: there is no accuracy to report."

@@ -254,10 +254,14 @@ def _loads_library(frame: Any) -> bool:
 
 
 def _once_loaded(number: int) -> None:
-    """Deliver a signal again when the main thread imports nothing."""
-    while _loads_library(sys._current_frames().get(threading.main_thread().ident or 0)):
+    """Deliver a signal again when the main thread imports nothing: to that thread, which may be waiting for something."""
+    main = threading.main_thread().ident or 0
+    while _loads_library(sys._current_frames().get(main)):
         time.sleep(0.02)
-    signal.raise_signal(number)
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main, number)
+    else:
+        signal.raise_signal(number)
 
 
 def was_interrupted(*, forget: bool = False) -> bool:

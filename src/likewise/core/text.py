@@ -69,14 +69,16 @@ def short_number(value: float | None) -> str:
 
 
 def value_words(value: object) -> str:
-    """Write a recorded value; whole numbers without decimals, whatever type their column has.
+    """Write a recorded value; whole numbers without decimals, whatever type their column has, others in six digits.
 
     Examples
     --------
-    >>> value_words(1.0), value_words(0.5), value_words("White")
-    ('1', '0.5', 'White')
+    >>> value_words(1.0), value_words(0.0446416365), value_words("White")
+    ('1', '0.0446416', 'White')
     """
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return str(int(value)) if value.is_integer() else f"{value:.6g}"
 
 
 def interval_ends(low: float | None, high: float | None) -> str:

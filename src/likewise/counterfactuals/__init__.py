@@ -17,10 +17,6 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from likewise.counterfactuals.attribute import (
-        AttributeTwins as AttributeTwins,
-        orbit_representatives as orbit_representatives,
-    )
     from likewise.counterfactuals.causal.conditionals import Boosting as Boosting
     from likewise.counterfactuals.causal.consequences import (
         Consequences as Consequences,
@@ -39,7 +35,12 @@ if TYPE_CHECKING:
         gender_race_consistency as gender_race_consistency,
         spouse_consistency as spouse_consistency,
     )
-    from likewise.counterfactuals.edited_rows import MadeTwins as MadeTwins, TwinMaker as TwinMaker
+    from likewise.counterfactuals.edited_rows import (
+        AttributeTwins as AttributeTwins,
+        MadeTwins as MadeTwins,
+        TwinMaker as TwinMaker,
+        orbit_representatives as orbit_representatives,
+    )
     from likewise.counterfactuals.edits import Edit as Edit
     from likewise.counterfactuals.matched import MatchedTwins as MatchedTwins
     from likewise.counterfactuals.plausibility import (

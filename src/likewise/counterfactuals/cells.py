@@ -9,7 +9,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import IntArray
+from likewise.core.checks import IntArray, python_scalar
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas, with_columns
 
@@ -191,11 +191,7 @@ def _factorize(column: pd.Series[Any]) -> tuple[IntArray, tuple[Any, ...]]:
         order = sorted(range(len(values)), key=lambda i: (str(type(values[i])), str(values[i])))
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    return rank[codes], tuple(_plain(values[i]) for i in order)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    return rank[codes], tuple(python_scalar(values[i]) for i in order)
 
 
 def _head(frame: Any) -> Any:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, IntArray, to_numpy
+from likewise.core.checks import BoolArray, FloatArray, IntArray, to_numpy
 from likewise.core.decisions import decide, decisions_differ
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.core.intervals import Measure, bounded_mean_interval
 from likewise.core.messages import Message
-from likewise.counterfactuals.edited_rows import MadeTwins, Mask
+from likewise.counterfactuals.edited_rows import MadeTwins
 from likewise.counterfactuals.plausibility import Plausibility, without_implausible
 
 # A model as counterparts ask it: one decision and one score per row of a table.
@@ -183,8 +183,8 @@ class TwinAnswer:
     n_twins: int
     n_implausible: int
     dropped: dict[str, int]
-    flips: Mask
-    asked: Mask
+    flips: BoolArray
+    asked: BoolArray
     interval: str
     notes: tuple[str, ...] = field(default_factory=tuple)
     e_values: tuple[tuple[float, float], ...] = ()
@@ -222,18 +222,18 @@ class Outcomes:
 
     values: tuple[Any, ...]
     group: IntArray  # (variants,): the number of the variant's value
-    own: Mask  # (variants, n)
-    compared: Mask  # (variants, n)
+    own: BoolArray  # (variants, n)
+    compared: BoolArray  # (variants, n)
     decision: Any  # (1 + variants, n)
     score: FloatArray  # (1 + variants, n)
     tolerance: float | None
 
     @property
-    def asked(self) -> Mask:
+    def asked(self) -> BoolArray:
         """Who was compared at all, (n,)."""
         return np.asarray(self.compared.any(axis=0))
 
-    def flips(self) -> Mask:
+    def flips(self) -> BoolArray:
         """Of whom some counterpart is decided otherwise, (n,)."""
         found = np.zeros(self.compared.shape[1], dtype=bool)
         for decision, compared in zip(self.decision[1:], self.compared, strict=True):
@@ -334,7 +334,9 @@ class SharedPeople:
         weight = _FEW_CHANGES / (_FEW_CHANGES + seen)
         return found + max(by_design - found, 0.0) * weight
 
-    def _replaced(self, statistic: Callable[[Outcomes], Any], outcomes: Outcomes, rows: Mask) -> FloatArray:
+    def _replaced(
+        self, statistic: Callable[[Outcomes], Any], outcomes: Outcomes, rows: BoolArray
+    ) -> FloatArray:
         chosen = rows[:, None]
         decision = np.where(chosen, self.decision, outcomes.decision)
         score = np.where(chosen, self.score, outcomes.score)

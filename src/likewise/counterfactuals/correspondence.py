@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import IntArray, check_integer, check_number
+from likewise.core.checks import BoolArray, IntArray, check_integer, check_number
 from likewise.core.decisions import check_model, decide, decisions_differ
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import to_same_library
@@ -53,7 +53,7 @@ class CorrespondenceStudy:
     """
 
     decisions: pd.DataFrame
-    flipped: np.ndarray[Any, np.dtype[np.bool_]]
+    flipped: BoolArray
     positions: IntArray
     variants: tuple[dict[str, Any], ...]
     frame: Any
@@ -177,10 +177,16 @@ def correspondence_study(
         cells = [cells_of(variant, attributes) for variant in variants]
         entry = {pair: table.entry(*pair, owner=owner) for cell in cells for pair in cell.items()}
         twins = [(chosen, {column: entry[column, value] for column, value in cell.items()}) for cell in cells]
-    decided = [
-        _decide_in_chunks(model, rows, entries, encode, int(chunk_size), tolerance is not None)
-        for rows, entries in twins
-    ]
+
+    def decide_all(rows: Table, entries: dict[str, Any]) -> np.ndarray[Any, Any]:
+        parts = []
+        for start in range(0, rows.n_rows, int(chunk_size)):
+            some = rows.rows(start, start + int(chunk_size))
+            made = some.replace(entries) if encode is None else encode(some.replace(entries))
+            parts.append(decide(model, made, some.n_rows, owner=owner, scores=tolerance is not None))
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    decided = [decide_all(*twin) for twin in twins]
     names = [_label(variant) for variant in variants]
     decisions = pd.DataFrame(dict(zip(names, decided, strict=True)), index=chosen.index)
     flipped = decisions_differ(decided, tolerance)
@@ -275,23 +281,6 @@ def _people(
             "Pass only=False to make twins of everyone."
         )
     return np.flatnonzero(found)
-
-
-def _decide_in_chunks(
-    model: Any,
-    table: Table,
-    entries: dict[str, Any],
-    encode: Callable[[Any], Any] | None,
-    chunk_size: int,
-    scores: bool,
-) -> np.ndarray[Any, Any]:
-    parts = []
-    for start in range(0, table.n_rows, chunk_size):
-        rows = table.rows(start, start + chunk_size)
-        twins = rows.replace(entries)
-        twins = twins if encode is None else encode(twins)
-        parts.append(decide(model, twins, rows.n_rows, owner="correspondence_study", scores=scores))
-    return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 def _label(variant: dict[str, Any]) -> str:

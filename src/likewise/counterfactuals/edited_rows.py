@@ -17,16 +17,21 @@ from typing import Any, Protocol, Self
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import IntArray
+from likewise.core.checks import BoolArray, IntArray
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, with_columns
-from likewise.counterfactuals.cells import Table
-from likewise.counterfactuals.edits import MAX_VARIANTS, Edit, cells_of, maker_with, read_edits, resolve_edits
+from likewise.core.frames import check_columns, to_pandas, with_columns
+from likewise.counterfactuals.cells import Table, put_rows
+from likewise.counterfactuals.edits import (
+    MAX_VARIANTS,
+    Edit,
+    Edits,
+    cells_of,
+    maker_with,
+    read_edits,
+    resolve_edits,
+)
 
 # The contract of makers of counterparts: who or what stands beside each person, variant by variant.
-
-
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +63,14 @@ class MadeTwins:
 
     tables: tuple[pd.DataFrame, ...]
     variants: tuple[Mapping[str, Any], ...]
-    own: Mask
-    usable: Mask
-    why_not: Mapping[str, Mask] = field(default_factory=dict)
+    own: BoolArray
+    usable: BoolArray
+    why_not: Mapping[str, BoolArray] = field(default_factory=dict)
 
     @property
-    def compared(self) -> Mask:
+    def compared(self) -> BoolArray:
         """Where there is a twin other than the person, (variants, n)."""
-        found: Mask = self.usable & ~self.own
+        found: BoolArray = self.usable & ~self.own
         return found
 
     @property
@@ -142,10 +147,7 @@ def ready_maker(edits: Any, people: Any, *, owner: str) -> TwinMaker | None:
     return copy.deepcopy(maker).fit(people)
 
 
-Places = IntArray
-
-
-def has_cells(frame: pd.DataFrame, cells: Mapping[str, Any]) -> Mask:
+def has_cells(frame: pd.DataFrame, cells: Mapping[str, Any]) -> BoolArray:
     """Whether each row has these values, (n,); a missing cell has none."""
     same = [np.asarray((frame[c] == v).fillna(False), dtype=bool) for c, v in cells.items()]
     return np.asarray(np.logical_and.reduce([np.ones(len(frame), dtype=bool), *same]))
@@ -163,7 +165,7 @@ class TwinFactor:
         """The columns that are set."""
         return tuple(self.settings[0])
 
-    def members(self, frame: pd.DataFrame) -> Mask:
+    def members(self, frame: pd.DataFrame) -> BoolArray:
         """Whether each row has the twins of this factor, (n,)."""
         if self.everybody:
             return np.ones(len(frame), dtype=bool)
@@ -172,18 +174,13 @@ class TwinFactor:
 
 def twin_factors(sensitive: Any, edits: Any, frame: pd.DataFrame, *, owner: str) -> tuple[TwinFactor, ...]:
     """Spell out the factors that sensitive columns and edits ask for, with the values that a table has."""
-    factors = [_resolved(part, frame, True, owner) for part in _sensitive_edits(sensitive)]
-    if edits is not None:
-        factors += [_resolved(part, frame, False, owner) for part in read_edits(edits, owner=owner)]
-    return _checked(factors, owner)
+    return _checked([_resolved(*part, frame, owner) for part in _parts(sensitive, edits, owner)], owner)
 
 
 def spelled_out_factors(sensitive: Any, edits: Any, *, owner: str) -> tuple[TwinFactor, ...] | None:
     """Return the factors if all values are listed, so that no table is needed; else None."""
-    parts: list[tuple[Any, bool]] = [(part, True) for part in _sensitive_edits(sensitive)]
-    parts += [(part, False) for part in (() if edits is None else read_edits(edits, owner=owner))]
     factors = []
-    for part, everybody in parts:
+    for part, everybody in _parts(sensitive, edits, owner):
         settings = part
         if isinstance(part, Edit):
             if part.values is None or isinstance(part.values, str) or len(part.values) < 2:
@@ -200,7 +197,7 @@ def n_twins(factors: Sequence[TwinFactor]) -> int:
 
 def different_twins(
     frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str
-) -> Iterator[tuple[Places, pd.DataFrame]]:
+) -> Iterator[tuple[IntArray, pd.DataFrame]]:
     """Yield, per combination of settings, whose counterpart is a new one, and these counterparts alone.
 
     Whoever lacks a factor stays the same under all of its settings, and need not be looked at again.
@@ -221,11 +218,20 @@ def different_twins(
 
 
 def _tables(
-    frame: pd.DataFrame, factors: Sequence[TwinFactor], members: Sequence[Mask], owner: str
+    frame: pd.DataFrame, factors: Sequence[TwinFactor], members: Sequence[BoolArray], owner: str
 ) -> Iterator[pd.DataFrame]:
     table = Table(frame)
+
+    def filled_column(mine: BoolArray, column: str, value: Any) -> Any:
+        entry = table.entry(column, value, owner=owner)
+        if mine.all():
+            return entry.take(np.zeros(len(mine), dtype=np.intp))
+        cells = table.native[column].astype(entry.dtype).array.copy()
+        cells[mine] = entry[0]
+        return cells
+
     filled = {
-        (k, column, number): _filled(table, members[k], column, setting[column], owner)
+        (k, column, number): filled_column(members[k], column, setting[column])
         for k, factor in enumerate(factors)
         for number, setting in enumerate(factor.settings)
         for column in factor.columns
@@ -255,17 +261,18 @@ def canonical_rows(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner:
     return next(_tables(frame, firsts, members, owner))
 
 
-def _sensitive_edits(sensitive: Any) -> list[Edit]:
-    if sensitive is None:
-        return []
-    if isinstance(sensitive, str):
-        return [Edit(sensitive)]
+def _parts(sensitive: Any, edits: Any, owner: str) -> list[tuple[Any, bool]]:
+    """Parts of what is edited, and whether they are sensitive: what stands there does not matter for anybody."""
     if isinstance(sensitive, Mapping):
-        return [Edit(column, values) for column, values in sensitive.items()]
-    return [Edit(column) for column in sensitive]
+        mine = [Edit(column, values) for column, values in sensitive.items()]
+    else:
+        mine = [Edit(column) for column in ([sensitive] if isinstance(sensitive, str) else sensitive or ())]
+    return [(one, True) for one in mine] + [
+        (part, False) for part in (() if edits is None else read_edits(edits, owner=owner))
+    ]
 
 
-def _resolved(part: Any, frame: pd.DataFrame, everybody: bool, owner: str) -> TwinFactor:
+def _resolved(part: Any, everybody: bool, frame: pd.DataFrame, owner: str) -> TwinFactor:
     columns = [part.column] if isinstance(part, Edit) else list(dict.fromkeys(k for v in part for k in v))
     present = [column for column in columns if column in frame.columns]
     known = frame.dropna(subset=present) if present and frame[present].isna().any(axis=None) else frame
@@ -297,10 +304,151 @@ def _checked(factors: list[TwinFactor], owner: str) -> tuple[TwinFactor, ...]:
     return tuple(factors)
 
 
-def _filled(table: Table, members: Mask, column: str, value: Any, owner: str) -> Any:
-    entry = table.entry(column, value, owner=owner)
-    if members.all():
-        return entry.take(np.zeros(len(members), dtype=np.intp))
-    filled = table.native[column].astype(entry.dtype).array.copy()
-    filled[members] = entry[0]
-    return filled
+# Counterparts that differ in the edited columns and in nothing else (*ceteris paribus*): the edits of every study.
+
+
+class AttributeTwins:
+    """Only the attribute changes.
+
+    Parameters
+    ----------
+    edits : mapping, Edit or sequence
+        As in `correspondence_study`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"sex": ["F", "M"], "role": ["Wife", "Husband"]})
+    >>> made = AttributeTwins({"sex": ["F", "M"]}).fit(people).make(people)
+    >>> made.tables[0]["sex"].tolist(), made.tables[0]["role"].tolist()
+    (['F', 'F'], ['Wife', 'Husband'])
+    """
+
+    def __init__(self, edits: Edits) -> None:
+        self.edits = edits
+
+    @property
+    def fitted(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "variants_")
+
+    @property
+    def n_variants(self) -> int:
+        """How many variants everybody has."""
+        return len(self.variants_)
+
+    def values_of(self, column: Any) -> tuple[Any, ...]:
+        """Return the values of one edited column, in the order of the variants."""
+        return tuple(dict.fromkeys(variant[column] for variant in self.variants_))
+
+    def fit(self, people: Any) -> Self:
+        """Look up the values of the edited columns."""
+        owner = type(self).__name__
+        table = Table(to_pandas(people, owner=owner, name="people"))
+        variants, attributes = resolve_edits(self.edits, table, owner=owner)
+        self.variants_ = tuple(variants)
+        self.cells_ = tuple(cells_of(variant, attributes) for variant in variants)
+        return self
+
+    def make(self, people: Any) -> MadeTwins:
+        """Return everybody in every variant."""
+        owner = type(self).__name__
+        if not self.fitted:
+            raise InputError(f"{owner}: the values of the columns are not known yet. Call fit(people) first.")
+        table = Table(to_pandas(people, owner=owner, name="people"))
+        check_columns(table.native, [c for cell in self.cells_ for c in cell], owner=owner, name="people")
+        own = [has_cells(table.native, cell) for cell in self.cells_]
+        tables = tuple(
+            table.replace({c: table.entry(c, v, owner=owner) for c, v in cell.items()})
+            for cell in self.cells_
+        )
+        return MadeTwins(
+            tables, self.variants_, np.stack(own), np.ones((len(tables), table.n_rows), dtype=bool)
+        )
+
+
+Keys = np.ndarray[Any, np.dtype[np.uint64]]
+
+_STEPS = 40
+_DIGITS = 9  # numbers that agree so far are one number
+
+
+def orbit_representatives(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each person, one row of the circle that they and all their counterparts end in.
+
+    Parameters
+    ----------
+    maker : TwinMaker
+        Fitted; gives the same counterpart for the same row.
+    people : DataFrame of n rows
+
+    Returns
+    -------
+    DataFrame of n rows
+        All of the maker's first group, in the order of the people.
+
+    Examples
+    --------
+    >>> from likewise.counterfactuals.edited_rows import AttributeTwins
+    >>> people = pd.DataFrame({"sex": ["M", "F"], "age": [30, 30]})
+    >>> orbit_representatives(AttributeTwins({"sex": ["F", "M"]}).fit(people), people).values.tolist()
+    [['F', 30], ['F', 30]]
+    """
+    first = maker.make(people).tables[0].reset_index(drop=True)
+    now, waiting = first.copy(), np.arange(len(people))
+    keys = _keys(now)
+    for _ in range(_STEPS):
+        if not len(waiting):
+            return now
+        there = _around(maker, now.iloc[waiting])
+        new = _keys(there)
+        moved = np.flatnonzero(new != keys[waiting])
+        now, waiting = put_rows(now, there.iloc[moved], waiting[moved]), waiting[moved]
+        keys[waiting] = new[moved]
+    return _least_of_circles(maker, now, waiting, keys)
+
+
+def _around(maker: TwinMaker, rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the first group, sent through every other group and back."""
+    now = rows
+    for group in (*range(1, maker.n_variants), 0):
+        now = maker.make(now).tables[group]
+    return now
+
+
+def _least_of_circles(maker: TwinMaker, now: pd.DataFrame, waiting: IntArray, keys: Keys) -> pd.DataFrame:
+    """Rows that go in longer circles: the one with the least key stands for its circle."""
+    best, least = now, keys.copy()
+    walking, start, at = waiting, keys.copy(), now.iloc[waiting]
+    for _ in range(_STEPS):
+        if not len(walking):
+            break
+        at = _around(maker, at)
+        new = _keys(at)
+        lower = np.flatnonzero(new < least[walking])
+        best = put_rows(best, at.iloc[lower], walking[lower])
+        least[walking[lower]] = new[lower]
+        going = np.flatnonzero(new != start[walking])
+        walking, at = walking[going], at.iloc[going]
+    return best
+
+
+def _keys(rows: pd.DataFrame) -> Keys:
+    """One number per row, whoever else is asked about; numbers count to fewer digits than they have.
+
+    A way back is rounded. What is rounded here depends on the number alone.
+    """
+    columns: dict[Any, Any] = {}
+    for name in rows.columns:
+        column = rows[name]
+        if getattr(column.dtype, "kind", "O") == "f":
+            values = column.to_numpy(dtype=float, na_value=np.nan)
+            known = np.isfinite(values) & (values != 0)
+            size = np.ceil(np.log10(np.abs(np.where(known, values, 1.0))))
+            digits = min(_DIGITS, np.finfo(getattr(column.dtype, "numpy_dtype", column.dtype)).precision - 1)
+            unit = 10.0 ** (size - digits)
+            columns[name] = np.where(known, np.rint(values / unit) * unit, values + 0.0)
+        else:
+            columns[name] = column.astype(object).astype(str).to_numpy()
+    hashed = pd.util.hash_pandas_object(pd.DataFrame(columns), index=False).to_numpy()
+    return np.array(hashed, dtype=np.uint64)

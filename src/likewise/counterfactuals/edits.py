@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from likewise.core.checks import BoolArray
 from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
 from likewise.counterfactuals.cells import AttributeColumn, Table, find_attribute
 
@@ -18,16 +19,21 @@ from likewise.counterfactuals.cells import AttributeColumn, Table, find_attribut
 
 
 _SEPARATOR = re.compile(r"[_=:.\- ]")
-Binary = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def one_hot_groups(
-    named: Sequence[Any], columns: Mapping[Any, Binary], *, owner: str
+    named: Sequence[Any], columns: Mapping[Any, BoolArray], *, owner: str
 ) -> list[tuple[Any, ...]]:
     """Find the named columns that belong together."""
     left = [name for name in named if name in columns]
     groups: list[tuple[Any, ...]] = []
-    for prefix in sorted({prefix for name in left for prefix in _prefixes(name)}, key=len):
+    prefixes = {
+        str(name)[: found.end()]
+        for name in left
+        for found in _SEPARATOR.finditer(str(name))
+        if 0 < found.start() < len(str(name)) - 1
+    }
+    for prefix in sorted(prefixes, key=len):
         everyone = [name for name in columns if str(name).startswith(prefix)]
         mine = [name for name in left if str(name).startswith(prefix)]
         if mine and len(everyone) > len(mine) and _ones(columns, everyone) == (1, 1):
@@ -52,25 +58,14 @@ def one_hot_groups(
     return groups
 
 
-def patterns_of(group: Sequence[Any], columns: Mapping[Any, Binary]) -> list[tuple[bool, ...]]:
-    """Return the combinations of values that occur in the columns of a group, each once."""
-    found = np.unique(np.stack([columns[name] for name in group], axis=1), axis=0)
-    return [tuple(bool(cell) for cell in row) for row in found]
-
-
-def as_zeros_and_ones(values: Sequence[Any], codes: Any) -> Binary | None:
+def as_zeros_and_ones(values: Sequence[Any], codes: Any) -> BoolArray | None:
     """Return a column of two values as bools, if they are 0 and 1; None for another column."""
     if len(values) != 2 or any(isinstance(value, str) or value not in (0, 1) for value in values):
         return None
     return np.asarray(np.asarray(codes) == list(values).index(1))
 
 
-def _prefixes(name: Any) -> list[str]:
-    text = str(name)
-    return [text[: found.end()] for found in _SEPARATOR.finditer(text) if 0 < found.start() < len(text) - 1]
-
-
-def _ones(columns: Mapping[Any, Binary], names: Sequence[Any]) -> tuple[int, int]:
+def _ones(columns: Mapping[Any, BoolArray], names: Sequence[Any]) -> tuple[int, int]:
     """The least and the greatest number of ones in a row of these columns."""
     count = np.sum([columns[name] for name in names], axis=0)
     return int(count.min()), int(count.max())
@@ -154,7 +149,12 @@ def resolve_edits(
         )
     for name in names:
         asked = [v[name] for choice in choices for v in choice if name in v]
-        attributes[name] = _with_other_name(attributes[name], asked)
+        attribute = attributes[name]
+        if attribute.encoded and len(attribute.cells[0]) == 1:
+            # ``sex_Male`` answers to "Female" if the edits ask for "Male" and one other value.
+            unknown = [value for value in dict.fromkeys(asked) if value not in attribute.values]
+            if len(unknown) == 1 and attribute.values[1] in asked and attribute.values[0] not in asked:
+                attributes[name] = replace(attribute, values=(unknown[0], attribute.values[1]))
     variants: list[dict[str, Any]] = []
     for parts in itertools.product(*choices):
         variant = {k: v for part in parts for k, v in part.items()}
@@ -189,7 +189,7 @@ def one_hot_together(
                 name: next(value for value in columns[name][0] if bool(value) == cell)
                 for name, cell in zip(group, pattern, strict=True)
             }
-            for pattern in patterns_of(group, bits)
+            for pattern in np.unique(np.stack([bits[name] for name in group], axis=1), axis=0).tolist()
         )
         at = next(i for i, part in enumerate(kept) if isinstance(part, Edit) and part.column == group[0])
         kept[at] = variants
@@ -276,27 +276,9 @@ def _values(edit: Edit, attribute: AttributeColumn, owner: str) -> Sequence[Any]
             )
         return attribute.values
     if isinstance(asked, (str, bytes)) or not isinstance(asked, Iterable):
-        raise bad_parameter(
-            owner,
-            "edits",
-            allowed=f"a list of values for {edit.column!r}, or 'all'",
-            got=asked,
-            remedy=f"Write [{asked!r}, ...].",
-        )
+        allowed = f"a list of values for {edit.column!r}, or 'all'"
+        raise bad_parameter(owner, "edits", allowed=allowed, got=asked, remedy=f"Write [{asked!r}, ...].")
     return list(asked)
-
-
-def _with_other_name(attribute: AttributeColumn, asked: list[Any]) -> AttributeColumn:
-    """Let ``sex_Male`` answer to "Female" if the edits ask for "Male" and one other value.
-
-    One 0/1 column does not know the name of its other value; the edits do.
-    """
-    if not attribute.encoded or len(attribute.cells[0]) > 1:
-        return attribute
-    unknown = [value for value in dict.fromkeys(asked) if value not in attribute.values]
-    if len(unknown) == 1 and attribute.values[1] in asked and attribute.values[0] not in asked:
-        return replace(attribute, values=(unknown[0], attribute.values[1]))
-    return attribute
 
 
 def _known(attribute: AttributeColumn, value: Any, owner: str, allow_new: bool) -> Any:

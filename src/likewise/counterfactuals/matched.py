@@ -11,13 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, IntArray, check_integer
+from likewise.core.checks import BoolArray, FloatArray, IntArray, check_integer
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.core.messages import Message
-from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.cells import put_rows
-from likewise.counterfactuals.edited_rows import MadeTwins, Mask
+from likewise.counterfactuals.edited_rows import AttributeTwins, MadeTwins
 from likewise.counterfactuals.edits import Edit
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
@@ -193,7 +192,7 @@ class MatchedTwins:
         }
         return MadeTwins(tuple(tables), tuple(variants), own, ~absent & ~far, why)
 
-    def comparable(self, level: float) -> Mask:
+    def comparable(self, level: float) -> BoolArray:
         """Whether each match is as near, in all columns, as a neighbour of the comparator's own group, (variants, n).
 
         The limit is the distance that a share `level` of that group has to the nearest other member. If the groups

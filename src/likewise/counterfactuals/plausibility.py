@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, check_number
+from likewise.core.checks import BoolArray, FloatArray, check_number
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, to_pandas
 from likewise.core.messages import Message
@@ -29,6 +29,9 @@ from likewise.fair_metrics.neighbours import NearestPlaces
 
 # A column with more values is not a category for rules.
 MAX_VALUES = 50
+# So many people would have to have a combination, were the columns independent: that nobody has it if 20 are expected has a
+# probability of 2·10⁻⁹ then. A share of the expected number may be seen all the same: tables have slips.
+_MIN_EXPECTED, _MAX_SEEN = 20.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,7 @@ class LearnedRules:
         return f"Among {self.n_people:,} people, nobody or hardly anybody is\n{table}"
 
 
-def learn_rules(
-    people: Any, attribute: str, *, min_expected: float = 20.0, max_seen: float = 0.01
-) -> LearnedRules:
+def learn_rules(people: Any, attribute: str) -> LearnedRules:
     """Find values of other columns that do not go together with values of one attribute.
 
     Parameters
@@ -103,11 +104,6 @@ def learn_rules(
     people : table of n people
     attribute : str
         The column that counterparts change.
-    min_expected : float, default=20
-        How many people would have to have the combination, were the columns independent: below it absence says little.
-        (Nobody, if 20 are expected, has a probability of 2·10⁻⁹ under independence.)
-    max_seen : float in [0, 1), default=0.01
-        Share of the expected number that may be seen all the same: tables have slips.
 
     Returns
     -------
@@ -124,8 +120,6 @@ def learn_rules(
     owner = "learn_rules"
     frame = to_pandas(people, owner=owner, name="people")
     check_columns(frame, [attribute], owner=owner, name="people")
-    check_number(min_expected, owner=owner, name="min_expected", low=0, open_low=True)
-    check_number(max_seen, owner=owner, name="max_seen", low=0, high=1, open_high=True)
     categories = [name for name in frame.columns if name != attribute and _is_category(frame[name])]
     if not _is_category(frame[attribute]) and frame[attribute].nunique() > MAX_VALUES:
         raise InputError(f"{owner}: {attribute!r} has too many values for rules. Name a column of groups.")
@@ -133,36 +127,28 @@ def learn_rules(
     for column in categories:
         counts = pd.crosstab(frame[attribute], frame[column])
         expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(int(counts.to_numpy().sum()), 1)
-        rare = (counts.to_numpy() <= max_seen * expected) & (expected >= min_expected)
+        rare = (counts.to_numpy() <= _MAX_SEEN * expected) & (expected >= _MIN_EXPECTED)
         for s, v in np.argwhere(rare).tolist():
             allowed = list(counts.columns[~rare[s] & (counts.to_numpy()[s] > 0)])
             value, other = counts.index[s], counts.columns[v]
             others = [name for name in categories if name != column]
-            becomes = _counterpart(frame, attribute, value, column, other, allowed, others)
+            becomes = _counterpart(frame, {attribute: value}, column, other, allowed, others)
             seen = int(counts.to_numpy()[s, v]), float(expected[s, v])
             found.append(SeenRule(attribute, value, column, other, *seen, becomes))
     return LearnedRules(tuple(found), len(frame))
 
 
 def _is_category(column: pd.Series[Any]) -> bool:
-    numbers = getattr(column.dtype, "kind", "O") in "iufM" and not isinstance(
-        column.dtype, pd.CategoricalDtype
-    )
-    return not numbers and column.nunique() <= MAX_VALUES
+    return getattr(column.dtype, "kind", "O") not in "iufM" and column.nunique() <= MAX_VALUES
 
 
 def _counterpart(
-    frame: pd.DataFrame,
-    attribute: str,
-    value: Any,
-    column: str,
-    other: Any,
-    allowed: list[Any],
-    others: list[Any],
+    frame: pd.DataFrame, own: dict[str, Any], column: str, other: Any, allowed: list[Any], others: list[Any]
 ) -> Any:
     """The value most alike: whose people are spread over the other columns most as those of `other` are."""
     if not allowed:
         return None
+    ((attribute, value),) = own.items()
     mine = frame[frame[column] == other]
     best, most = None, -1.0
     for candidate in allowed:
@@ -173,14 +159,12 @@ def _counterpart(
             q = theirs[name].value_counts(normalize=True).reindex(p.index).fillna(0.0)
             alike += float(np.minimum(p, q).sum())
         # A value that is the group's own, as the missing one is the others', is the likelier counterpart.
-        own = len(theirs) / max(int((frame[column] == candidate).sum()), 1)
-        alike = (alike / len(others) if others else 1.0) * own
+        its = len(theirs) / max(int((frame[column] == candidate).sum()), 1)
+        alike = (alike / len(others) if others else 1.0) * its
         if alike > most:
             best, most = candidate, alike
     return best
 
-
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 IMPLAUSIBLE = Message("twins.unusable.implausible")
 
@@ -218,7 +202,7 @@ class Plausibility:
     domain: TabularDomain
     neighbours: NearestPlaces
 
-    def plausible(self, rows: pd.DataFrame, person: Any = None) -> Mask:
+    def plausible(self, rows: pd.DataFrame, person: Any = None) -> BoolArray:
         """Whether each row could be a person, (n,).
 
         Parameters
@@ -232,7 +216,7 @@ class Plausibility:
         far = self.squared_distance(rows, person) > self.limit
         return np.asarray(~broken & ~far)
 
-    def of_twins(self, made: MadeTwins, person: Any = None) -> Mask:
+    def of_twins(self, made: MadeTwins, person: Any = None) -> BoolArray:
         """Whether each counterpart that is compared could be a person, (variants, n); True for all others.
 
         `person` is as in `plausible`, (n,), or (variants, n) if it differs by variant.
@@ -296,7 +280,7 @@ def learn_plausibility(people: Any, attribute: str, *, level: float = 0.95) -> P
     return Plausibility(level, limit, learn_rules(frame, attribute).rules, domain, neighbours)
 
 
-def without_implausible(made: MadeTwins, valid: Mask, reason: str = IMPLAUSIBLE) -> MadeTwins:
+def without_implausible(made: MadeTwins, valid: BoolArray, reason: str = IMPLAUSIBLE) -> MadeTwins:
     """Return the same counterparts with the implausible ones unusable, and why."""
     dropped = made.compared & ~valid
     why = dict(made.why_not)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from likewise.core.checks import BoolArray
 from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean, listed
 from likewise.core.files import Fields, ListOf, check_form, read_toml
 from likewise.core.frames import check_columns, with_columns
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Condition = Mapping[str, Any]
 
 
@@ -66,7 +66,7 @@ class Implication:
     when: Condition
     then: Condition
 
-    def broken(self, table: pd.DataFrame) -> Mask:
+    def broken(self, table: pd.DataFrame) -> BoolArray:
         """Whether each row breaks the rule."""
         return _holds(self.when, table) & ~_holds(self.then, table)
 
@@ -93,7 +93,7 @@ class Forbidden:
 
     what: Condition
 
-    def broken(self, table: pd.DataFrame) -> Mask:
+    def broken(self, table: pd.DataFrame) -> BoolArray:
         """Whether each row breaks the rule."""
         return _holds(self.what, table)
 
@@ -157,11 +157,13 @@ class Rules:
             for old, new in rule.values.items():
                 some = concerned & np.asarray(table[rule.column].isin([old]), dtype=bool)
                 if some.any():
-                    column = _written(column, some, new)
+                    array = column.array.copy()
+                    array[some] = new  # the dtype stays
+                    column = pd.Series(array, index=column.index, name=column.name)
             changed[rule.column] = column
         return with_columns(table, changed) if changed else table
 
-    def broken(self, table: pd.DataFrame) -> Mask:
+    def broken(self, table: pd.DataFrame) -> BoolArray:
         """Whether each row breaks an implication or is forbidden, (n,)."""
         found = np.zeros(len(table), dtype=bool)
         checks: list[Implication | Forbidden] = [*self.implications, *self.forbidden]
@@ -187,7 +189,13 @@ class Rules:
                 if not table[column].isin(allowed).any():
                     _check_values(table[column], allowed, "speaks of", owner)
         for one, other in itertools.combinations(self.maps, 2):
-            _check_agree(one, other, owner)
+            if one.column != other.column or _apart(one.when, other.when):
+                continue
+            for value in one.values:
+                if value in other.values and one.values[value] != other.values[value]:
+                    raise InputError(
+                        f"{owner}: two rules contradict each other: {one}; {other}. Let {value!r} become one value."
+                    )
         for first, second in itertools.combinations(self.implications, 2):
             if first.when == second.when and _apart(first.then, second.then):
                 raise InputError(f"{owner}: two rules contradict each other: {first}; {second}.")
@@ -272,17 +280,6 @@ def _check_values(column: pd.Series[Any], values: Iterable[Any], verb: str, owne
         )
 
 
-def _check_agree(one: ValueMap, other: ValueMap, owner: str) -> None:
-    """Two maps of a column that may hold together must map a value alike."""
-    if one.column != other.column or _apart(one.when, other.when):
-        return
-    for value in one.values:
-        if value in other.values and one.values[value] != other.values[value]:
-            raise InputError(
-                f"{owner}: two rules contradict each other: {one}; {other}. Let {value!r} become one value."
-            )
-
-
 def _apart(one: Condition, other: Condition) -> bool:
     """Whether two conditions can never hold together."""
     return any(not set(_allowed(one[c])) & set(_allowed(other[c])) for c in one if c in other)
@@ -304,18 +301,11 @@ def _allowed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
 
 
-def _holds(condition: Condition, table: pd.DataFrame) -> Mask:
+def _holds(condition: Condition, table: pd.DataFrame) -> BoolArray:
     found = np.ones(len(table), dtype=bool)
     for column, value in condition.items():
         found &= np.asarray(table[column].isin(_allowed(value)), dtype=bool)
     return found
-
-
-def _written(column: pd.Series[Any], some: Mask, value: Any) -> pd.Series[Any]:
-    """The column with a value written in some rows; its dtype stays."""
-    array = column.array.copy()
-    array[some] = value
-    return pd.Series(array, index=column.index, name=column.name)
 
 
 def _said(condition: Condition) -> str:

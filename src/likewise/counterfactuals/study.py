@@ -18,7 +18,6 @@ from likewise.core.intervals import Measure
 from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
-from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.changes import (
     QUESTIONS,
     AskedModel,
@@ -32,7 +31,7 @@ from likewise.counterfactuals.changes import (
     quantities,
     refit_measures,
 )
-from likewise.counterfactuals.edited_rows import TwinMaker
+from likewise.counterfactuals.edited_rows import AttributeTwins, TwinMaker
 from likewise.counterfactuals.edits import Edit
 from likewise.counterfactuals.matched import TOO_FAR, MatchedTwins
 from likewise.counterfactuals.plausibility import IMPLAUSIBLE, learn_plausibility, without_implausible
@@ -240,11 +239,14 @@ def twin_study(
         for question, maker in makers.items()
     ]
     alone = np.sum([answer.flips for answer in answers], axis=0) == 1
+    first: Any = next(iter(makers.values()))
+    # In the order of the variants.
+    values = getattr(first, "values_", None) or tuple(dict.fromkeys(v[edit.column] for v in first.variants_))
     carrying = makers.get("consequences")
     rules = getattr(carrying, "rules_", None)
     return TwinStudy(
         column,
-        _values(next(iter(makers.values())), edit),
+        values,
         tuple(answers),
         () if rules is None else rules.said(),
         tuple(getattr(carrying, "moved_", ())),
@@ -320,7 +322,11 @@ def _answer(question: str, maker: TwinMaker, setting: Setting, rng: np.random.Ge
     e_values: tuple[tuple[float, float], ...] = ()
     if (learned or matched is not None) and asked.bounds is not None:
         e_values = tuple(_e_values(outcomes, number, measures[number]) for number in range(1, k))
-    notes = () if question == "attribute" else _few(setting.known[attribute], outcomes.values, attribute)
+    notes: tuple[str, ...] = ()
+    for value in () if question == "attribute" else outcomes.values:
+        n = int((setting.known[attribute] == value).sum())
+        if n < _FEW:
+            notes += (Message("twins.note.few", n=n, attribute=attribute, value=str(value)),)
     if learned:
         notes += (Message("twins.note.graph", attribute=attribute),)
     if matched is not None:
@@ -411,16 +417,6 @@ def _confounder(attribute: str, effect: Measure, point: float, limit: float) -> 
     return Message("twins.note.confounder", limit=limit, **told)
 
 
-def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
-    """What to know of groups that hardly anything can be learned of."""
-    counts = {value: int((column == value).sum()) for value in values}
-    return tuple(
-        Message("twins.note.few", n=n, attribute=attribute, value=str(value))
-        for value, n in counts.items()
-        if n < _FEW
-    )
-
-
 def _why(question: str, learned: bool, refits: int, shared: SharedPeople | None, bounds: Any) -> Message:
     if learned and not refits:
         return Message("twins.interval.learned")
@@ -431,12 +427,6 @@ def _why(question: str, learned: bool, refits: int, shared: SharedPeople | None,
     if question == "consequences" and refits:
         return Message("twins.interval.refits", n=refits)
     return Message("twins.interval.people")
-
-
-def _values(maker: Any, edit: Edit) -> tuple[Any, ...]:
-    """Values of the attribute, in the order of the variants."""
-    known = getattr(maker, "values_", None)
-    return tuple(dict.fromkeys(v[edit.column] for v in maker.variants_) if known is None else known)
 
 
 def _said(measure: Measure, form: str) -> str:

@@ -95,6 +95,8 @@ class People:
     supplied: int | None = None
     sampled: bool = False
     steps: TableSteps | None = None
+    # How many they are, if the frame is a sample.
+    total: int | None = None
 
     @property
     def filled(self) -> pd.DataFrame:

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
         Measure as Measure,
         proportion_interval as proportion_interval,
     )
-    from likewise.evaluation.classification import (
-        accuracy as accuracy,
-        accuracy_interval as accuracy_interval,
-        balanced_accuracy as balanced_accuracy,
-        balanced_accuracy_interval as balanced_accuracy_interval,
-    )
     from likewise.evaluation.groups import (
         GroupGaps as GroupGaps,
         group_gaps as group_gaps,
@@ -43,6 +37,13 @@ if TYPE_CHECKING:
         sentiment_gap_interval as sentiment_gap_interval,
         sentiment_gaps as sentiment_gaps,
     )
-    from likewise.evaluation.summary import Evaluation as Evaluation, evaluate as evaluate
+    from likewise.evaluation.summary import (
+        Evaluation as Evaluation,
+        accuracy as accuracy,
+        accuracy_interval as accuracy_interval,
+        balanced_accuracy as balanced_accuracy,
+        balanced_accuracy_interval as balanced_accuracy_interval,
+        evaluate as evaluate,
+    )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length
-from likewise.core.decisions import LabelArray, check_pair
+from likewise.core.decisions import check_pair
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Interval, Measure, share_limits
 from likewise.core.text import text_table
@@ -181,7 +181,28 @@ def group_gaps(
     truth, decided = check_pair(y_true, y_pred, owner=owner, min_classes=2)
     members = check_labels(group, owner=owner, name="group", min_classes=1)
     check_same_length(owner, y_true=truth, group=members)
-    names, code = _group_codes(members, groups, owner)
+    seen, code = np.unique(members, return_inverse=True)
+    names = seen.tolist()
+    if groups is not None:
+        asked = list(dict.fromkeys(groups))
+        without = [name for name in asked if name not in names]
+        if without:
+            raise InputError(
+                f"{owner}: group {without[0]!r} has no members. The groups in the data: "
+                f"{', '.join(map(repr, names[:12]))}. Leave it out of 'groups', or pass data with such people."
+            )
+        unlisted = [name for name in names if name not in asked]
+        if unlisted:
+            raise InputError(
+                f"{owner}: 'group' holds {unlisted[0]!r}, which 'groups' does not list. "
+                "List every group, or drop those rows."
+            )
+        code = np.array([asked.index(name) for name in names])[code]
+        names = asked
+    if len(names) < 2:
+        raise InputError(
+            f"{owner}: 'group' has one group only ({names[0]!r}); a gap needs two. Pass data with people of both."
+        )
     classes, label = np.unique(truth, return_inverse=True)
     shape = (len(names), len(classes))
     cell = code * shape[1] + label
@@ -232,13 +253,8 @@ def groups_by_attribute(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return the group of each person by attribute; crossed ones are named ``"sex × race"``."""
     if isinstance(attributes, str):
-        raise bad_parameter(
-            owner,
-            "attributes",
-            allowed="a list of column names",
-            got=attributes,
-            remedy=f"Pass [{attributes!r}].",
-        )
+        allowed, remedy = "a list of column names", f"Pass [{attributes!r}]."
+        raise bad_parameter(owner, "attributes", allowed=allowed, got=attributes, remedy=remedy)
     found: dict[str, np.ndarray[Any, Any]] = {}
     table = Table.of(frame, owner=owner) if attributes else None
     for wanted in attributes:
@@ -249,34 +265,6 @@ def groups_by_attribute(
             group = np.array([" × ".join(map(str, values)) for values in zip(*parts, strict=True)])
         found[" × ".join(crossed)] = group
     return found
-
-
-def _group_codes(
-    members: LabelArray, groups: Sequence[Any] | None, owner: str
-) -> tuple[list[Any], np.ndarray[Any, Any]]:
-    seen, code = np.unique(members, return_inverse=True)
-    names = seen.tolist()
-    if groups is not None:
-        asked = list(dict.fromkeys(groups))
-        without = [name for name in asked if name not in names]
-        if without:
-            raise InputError(
-                f"{owner}: group {without[0]!r} has no members. The groups in the data: "
-                f"{', '.join(map(repr, names[:12]))}. Leave it out of 'groups', or pass data with such people."
-            )
-        unlisted = [name for name in names if name not in asked]
-        if unlisted:
-            raise InputError(
-                f"{owner}: 'group' holds {unlisted[0]!r}, which 'groups' does not list. "
-                "List every group, or drop those rows."
-            )
-        place = np.array([asked.index(name) for name in names])
-        names, code = asked, place[code]
-    if len(names) < 2:
-        raise InputError(
-            f"{owner}: 'group' has one group only ({names[0]!r}); a gap needs two. Pass data with people of both."
-        )
-    return names, code
 
 
 def gap_summaries(rates: FloatArray) -> FloatArray:

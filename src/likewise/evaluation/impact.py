@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, check_number, check_same_length
+from likewise.core.checks import BoolArray, FloatArray, check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns
 from likewise.core.intervals import Interval, Measure, ratio_limits
@@ -132,7 +132,7 @@ class ImpactTable:
         return "\n".join([f"{self.attribute}: {self.kind} rates ({self.outcome})", table, *self.notes])
 
 
-def above_median(scores: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def above_median(scores: Any) -> BoolArray:
     """Return who scores above the median of the whole sample (§ 5-300, "scoring rate").
 
     Examples

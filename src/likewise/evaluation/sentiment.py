@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length, to_numpy
+from likewise.core.checks import (
+    BoolArray,
+    FloatArray,
+    check_labels,
+    check_number,
+    check_same_length,
+    to_numpy,
+)
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Interval, Measure
 from likewise.core.text import text_table
@@ -190,17 +197,10 @@ def _welch(first: FloatArray, second: FloatArray, confidence: float) -> Interval
 
 def _scores(values: Any, *, owner: str, name: str) -> FloatArray:
     scores = to_numpy(values)
-    if (
-        scores.dtype.kind not in "biuf"
-        or scores.ndim not in (1, 2)
-        or (scores.ndim == 2 and scores.shape[1] != 2)
-    ):
-        raise bad_parameter(
-            owner,
-            name,
-            allowed="numbers of shape (n,), or logits of two classes of shape (n, 2)",
-            got=f"an array of shape {scores.shape} and type {scores.dtype}",
-        )
+    if scores.dtype.kind not in "biuf" or (scores.ndim != 1 and scores.shape[1:] != (2,)):
+        allowed = "numbers of shape (n,), or logits of two classes of shape (n, 2)"
+        got = f"an array of shape {scores.shape} and type {scores.dtype}"
+        raise bad_parameter(owner, name, allowed=allowed, got=got)
     scores = scores.astype(float)
     if len(scores) == 0:
         raise InputError(f"{owner}: {name!r} is empty. Pass the score of at least one word.")
@@ -212,7 +212,7 @@ def _scores(values: Any, *, owner: str, name: str) -> FloatArray:
 
 def _is_first(
     labels: Any, order: tuple[Any, Any] | None, known: Any, n: int, *, owner: str, name: str
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+) -> BoolArray:
     """Whether each name belongs to the group that is subtracted from."""
     values = check_labels(labels, owner=owner, name=name)
     check_same_length(owner, scores=range(n), **{name: values})
@@ -229,12 +229,8 @@ def _is_first(
             )
         order = (sides[0][0], sides[1][0])
     if len(order) != 2 or sorted(map(str, order)) != sorted(map(str, seen)):
-        raise bad_parameter(
-            owner,
-            f"{name}_order",
-            allowed=f"the two values in {name!r} ({', '.join(map(repr, seen))})",
-            got=order,
-        )
+        allowed = f"the two values in {name!r} ({', '.join(map(repr, seen))})"
+        raise bad_parameter(owner, f"{name}_order", allowed=allowed, got=order)
     return np.asarray(values == order[0])
 
 
@@ -247,12 +243,8 @@ def _sentence_differences(sentences: Any, owner: str) -> FloatArray:
         first, second = _scores(scores, owner=owner, name="sentences")
         return np.array([first - second])
     if scores.ndim not in (2, 3) or scores.shape[1:] not in ((2,), (2, 2)) or len(scores) == 0:
-        raise bad_parameter(
-            owner,
-            "sentences",
-            allowed="scores of two sentences, of shape (2,), or of k pairs, of shape (k, 2)",
-            got=f"an array of shape {scores.shape}",
-        )
+        allowed = "scores of two sentences, of shape (2,), or of k pairs, of shape (k, 2)"
+        raise bad_parameter(owner, "sentences", allowed=allowed, got=f"an array of shape {scores.shape}")
     flat = scores.reshape(-1) if scores.ndim == 2 else scores.reshape(-1, 2)
     pairs = _scores(flat, owner=owner, name="sentences").reshape(-1, 2)
     return np.asarray(pairs[:, 0] - pairs[:, 1])

@@ -9,23 +9,118 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import check_same_length
-from likewise.core.decisions import check_model, decide
+from likewise.core.checks import IntArray, check_number, check_same_length
+from likewise.core.decisions import check_model, check_pair, decide
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame
-from likewise.core.intervals import Measure
+from likewise.core.intervals import Interval, Measure, mean_share_interval, proportion_interval
 from likewise.core.text import text_table
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.correspondence import CorrespondenceStudy, correspondence_study
 from likewise.counterfactuals.edits import Edit, Edits
-from likewise.evaluation.classification import (
-    accuracy,
-    accuracy_interval,
-    balanced_accuracy,
-    balanced_accuracy_interval,
-)
 from likewise.evaluation.groups import GroupGaps, group_gaps_by_attribute, groups_by_attribute
 from likewise.evaluation.impact import selection_measures
+
+
+def accuracy(y_true: Any, y_pred: Any) -> float:
+    """Share of people whose label is predicted.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        True and predicted labels.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> accuracy([0, 0, 0, 1], [0, 0, 0, 0])
+    0.75
+    """
+    truth, decided = check_pair(y_true, y_pred, owner="accuracy")
+    return float(np.mean(truth == decided))
+
+
+def accuracy_interval(y_true: Any, y_pred: Any, *, confidence: float = 0.95) -> Interval:
+    """Exact confidence interval of `accuracy` (see `proportion_interval`).
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        True and predicted labels.
+    confidence : float in (0, 1), default=0.95
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> low, high = accuracy_interval([0, 0, 0, 1] * 100, [0, 0, 0, 0] * 100)
+    >>> 0.70 < low < 0.75 < high < 0.80
+    True
+    """
+    truth, decided = check_pair(y_true, y_pred, owner="accuracy_interval")
+    return proportion_interval(int(np.sum(truth == decided)), len(truth), confidence=confidence)
+
+
+def balanced_accuracy(y_true: Any, y_pred: Any) -> float:
+    """Mean over the classes of the share of the class that is predicted (the paper's B-Acc, Appendix D.5).
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        True and predicted labels; two or more classes in `y_true`.
+
+    Returns
+    -------
+    float
+        Equals `sklearn.metrics.balanced_accuracy_score`.
+
+    Examples
+    --------
+    >>> balanced_accuracy([0, 0, 0, 1], [0, 0, 0, 0])
+    0.5
+    """
+    truth, decided = check_pair(y_true, y_pred, owner="balanced_accuracy", min_classes=2)
+    right, people = _recalls(truth, decided)
+    # Balanced Acc = (1/|C|) Σ_c P(Ŷ = c | Y = c), Appendix D.5.
+    return float(np.mean(right / people))
+
+
+def balanced_accuracy_interval(y_true: Any, y_pred: Any, *, confidence: float = 0.95) -> Interval:
+    """Confidence interval of `balanced_accuracy`: the exact intervals of the classes' recalls combined.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        True and predicted labels.
+    confidence : float in (0, 1), default=0.95
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> low, high = balanced_accuracy_interval([0, 1] * 100, [0, 1, 0, 0] * 50)
+    >>> low < 0.75 < high
+    True
+    """
+    owner = "balanced_accuracy_interval"
+    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
+    truth, decided = check_pair(y_true, y_pred, owner=owner, min_classes=2)
+    return mean_share_interval(*_recalls(truth, decided), confidence=confidence)
+
+
+def _recalls(truth: Any, decided: Any) -> tuple[IntArray, IntArray]:
+    """How many of each class are recognised, and how many there are."""
+    classes, code = np.unique(truth, return_inverse=True)
+    right = np.bincount(code[truth == decided], minlength=len(classes))
+    return right.astype(np.int64), np.bincount(code).astype(np.int64)
+
 
 _PAPER_ATTRIBUTES = ("sex", "race")
 _SPOUSES = ("Husband", "Wife")
@@ -153,7 +248,16 @@ def evaluate(
     owner = "evaluate"
     is_model = hasattr(model, "predict") or callable(model)
     table = None if X is None else Table.of(X, owner=owner, name="X")
-    predictions = _predictions(model, is_model, table, encode, owner)
+    predictions = model
+    if is_model or is_frame(model) or isinstance(model, (str, bytes)) or not hasattr(model, "__len__"):
+        check_model(model, owner=owner)
+    if is_model:
+        if table is None:
+            raise InputError(
+                f"{owner}: a model needs a table to decide about, and 'X' is None. Pass the table."
+            )
+        rows = table.native if encode is None else encode(table.native)
+        predictions = decide(model, rows, table.n_rows, owner=owner)
     check_same_length(owner, y=y, **{"the predictions": predictions})
     if table is not None:
         check_same_length(owner, X=range(table.n_rows), y=y)
@@ -165,13 +269,8 @@ def evaluate(
         raise InputError(
             f"{owner}: 'sensitive_features' need a table to be looked up in, and 'X' is None. Pass the table."
         )
-    alone = [
-        name
-        for name in chosen
-        if isinstance(name, str)
-        and table is not None
-        and len(find_attribute(table, name, owner=owner).values) < 2
-    ]
+    single = [name for name in chosen if isinstance(name, str)] if table is not None else []
+    alone = [name for name in single if len(find_attribute(table, name, owner=owner).values) < 2]  # type: ignore[arg-type]
     chosen = [name for name in chosen if name not in alone]
     finished = _studies(model if is_model else None, table, studies, chosen, encode)
     gaps = group_gaps_by_attribute(y, predictions, X, chosen) if chosen else {}
@@ -197,18 +296,6 @@ def evaluate(
     return Evaluation(tuple(measures), len(predictions), confidence, finished, gaps, unmeasured)
 
 
-def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, owner: str) -> Any:
-    if not is_model:
-        if is_frame(model) or isinstance(model, (str, bytes)) or not hasattr(model, "__len__"):
-            check_model(model, owner=owner)
-        return model
-    check_model(model, owner=owner)
-    if table is None:
-        raise InputError(f"{owner}: a model needs a table to decide about, and 'X' is None. Pass the table.")
-    rows = table.native if encode is None else encode(table.native)
-    return decide(model, rows, table.n_rows, owner=owner)
-
-
 def _has_values(table: Table, name: str, among: tuple[str, ...] | None = None) -> bool:
     """Whether the table has the attribute, with two values or more (of those asked for)."""
     try:
@@ -228,7 +315,14 @@ def _studies(
     encode: Any,
 ) -> dict[str, CorrespondenceStudy]:
     if asked is None:
-        asked = {} if model is None or table is None else _default_studies(table, attributes)
+        asked = {}
+        if model is not None and table is not None:
+            if _has_values(table, "relationship", _SPOUSES):
+                asked["S-Con"] = Edit("relationship", _SPOUSES)
+            names = list(dict.fromkeys(n for a in attributes for n in ([a] if isinstance(a, str) else a)))
+            if names:
+                paper = set(names) == set(_PAPER_ATTRIBUTES)
+                asked["GR-Con" if paper else f"consistency ({' × '.join(names)})"] = dict.fromkeys(names)
     finished: dict[str, CorrespondenceStudy] = {}
     for name, edits in asked.items():
         if isinstance(edits, CorrespondenceStudy):
@@ -241,14 +335,3 @@ def _studies(
         else:
             finished[name] = correspondence_study(model, table.native, edits, encode=encode)
     return finished
-
-
-def _default_studies(table: Table, attributes: list[str | Sequence[str]]) -> dict[str, Edits]:
-    chosen: dict[str, Edits] = {}
-    if _has_values(table, "relationship", _SPOUSES):
-        chosen["S-Con"] = Edit("relationship", _SPOUSES)
-    names = list(dict.fromkeys(n for a in attributes for n in ([a] if isinstance(a, str) else a)))
-    if names:
-        paper = set(names) == set(_PAPER_ATTRIBUTES)
-        chosen["GR-Con" if paper else f"consistency ({' × '.join(names)})"] = dict.fromkeys(names)
-    return chosen

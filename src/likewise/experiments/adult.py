@@ -38,8 +38,8 @@ class PenaltyChoice:
         """Return the penalty, and what was seen of those tried."""
         from sklearn.model_selection import StratifiedKFold
 
-        from likewise.evaluation.classification import balanced_accuracy
         from likewise.evaluation.groups import group_gaps
+        from likewise.evaluation.summary import balanced_accuracy
 
         cuts = list(StratifiedKFold(self.folds, shuffle=True, random_state=0).split(frame, y))
         seen = []

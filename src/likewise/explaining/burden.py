@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib import import_module
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +21,7 @@ from likewise.core.intervals import Measure, proportion_interval
 from likewise.core.plain import beside, plain_cell
 from likewise.core.progress import progress_bar
 from likewise.data.case import Counted
-from likewise.explaining.engine import Effort, Least, Status
+from likewise.explaining.engine import Effort, Least, Status, Written
 from likewise.explaining.moves import CostUnit
 from likewise.explaining.situation import LEARNED, Asked, Situation, situate
 from likewise.explaining.trees import TreeEngine
@@ -65,7 +64,7 @@ class Burden:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recourse:
+class Recourse(Written):
     """Least changes of everybody who is refused.
 
     Parameters
@@ -122,16 +121,6 @@ class Recourse:
 
     def __repr__(self) -> str:
         return f"<Recourse: {self.looked:,} of {self.refused:,} refused people, {self.proved:.1%} proved, {self.unequal}>"
-
-    def __str__(self) -> str:
-        text: str = import_module("likewise.report.writing").text_of(self)
-        return text
-
-    def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
-        """Write the page (.html) or everything that is known (.json); returns the path."""
-        return import_module("likewise.report.writing").save(
-            self, path, language=language, overwrite=overwrite
-        )
 
 
 def recourse(
@@ -207,18 +196,17 @@ def recourse_of(
     """Find the least changes of the refused people of a situation."""
     owner = situation.owner
     check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
-    numbers, findings = situation.refused, situation.findings
+    # What speaks against model and table is said before anything is computed.
+    findings, numbers = situation.findings, situation.refused
     if sample is not None:
         check_number(sample, owner=owner, name="sample", low=1)
         rng = np.random.default_rng(situation.asked.random_state)
         numbers = np.sort(rng.choice(numbers, size=min(int(sample), len(numbers)), replace=False))
     parts = [numbers[first : first + PART] for first in range(0, len(numbers), PART)]
-    if part is not None:
-        if len(part) != 2 or not 1 <= part[0] <= part[1]:
-            raise bad_parameter(owner, "part", allowed="(k, n) with 1 ≤ k ≤ n", got=part)
-        mine = [k for k in range(len(parts)) if k % part[1] == part[0] - 1]
-    else:
-        mine = list(range(len(parts)))
+    if part is not None and (len(part) != 2 or not 1 <= part[0] <= part[1]):
+        raise bad_parameter(owner, "part", allowed="(k, n) with 1 ≤ k ≤ n", got=part)
+    first, step = (1, 1) if part is None else part
+    mine = range(first - 1, len(parts), step)
     store = None if folder is None else _Store(Path(folder), situation, numbers)
     found: dict[int, _Solved] = {}
     stopped = False
@@ -242,7 +230,7 @@ def recourse_of(
                         store.forget(mine)
         except KeyboardInterrupt:
             stopped = True
-    return replace(_result(situation, [*found.values()], confidence, stopped), findings=findings)
+    return _result(situation, [*found.values()], confidence, findings, stopped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,12 +262,10 @@ def _solve(situation: Situation, numbers: Any) -> _Solved:
     flat = twins[there]
     gaps = np.repeat(situation.gaps[numbers][:, None, :], width, axis=1)[there]
     good = np.concatenate([situation.ask(part) for part in np.array_split(flat, max(1, len(flat) // 20_000))])
-    answers = [Least("proved", 0.0, 0.0, row) if fine else None for row, fine in zip(flat, good, strict=True)]
-    _least_of_rows(situation, flat, gaps, answers)
+    answers = _least_of_rows(situation, flat, gaps, good)
     costs, lowers = np.full((n, width), np.nan), np.full((n, width), np.nan)
     statuses, ends = np.full((n, width), -1, dtype=np.int64), np.full((n, width, columns), np.nan)
     for (i, k), answer in zip(np.argwhere(there), answers, strict=True):
-        assert answer is not None
         costs[i, k], lowers[i, k] = answer.cost, answer.lower
         statuses[i, k] = _STATUSES.index(answer.status)
         if answer.values is not None:
@@ -290,31 +276,30 @@ def _solve(situation: Situation, numbers: Any) -> _Solved:
     return _Solved(np.asarray(numbers), costs, lowers, statuses, ends, twins)
 
 
-def _least_of_rows(
-    situation: Situation, rows: FloatArray, gaps: BoolArray, answers: list[Least | None]
-) -> None:
-    """Fill in the answers that are missing; the model confirms all of them at once."""
-    todo = [i for i, answer in enumerate(answers) if answer is None]
-    engine, effort = situation.reader, situation.asked.effort
-    whole = np.array([i for i in todo if not gaps[i].any()], dtype=np.int64)
+def _least_of_rows(situation: Situation, rows: FloatArray, gaps: BoolArray, good: BoolArray) -> list[Least]:
+    """The least change of each row, none of those that are good; the model confirms what trees say all at once."""
+    engine, found = situation.reader, dict[int, Least]()
+    for i in np.flatnonzero(good).tolist():
+        found[i] = Least("proved", 0.0, 0.0, rows[i])
+    whole = np.flatnonzero(~good & ~gaps.any(axis=1))
     if isinstance(engine, TreeEngine) and len(whole):
-        options = engine.options(rows[whole, : engine.layout.n_columns])
-        for k, i in enumerate(whole):
-            own = (options[0][k], options[1][k], options[2][k])
-            found = situation.proved(rows[i], gaps[i], effort, options=own)
-            answers[i] = found if found.status != "bracket" else None
-        known = [(i, answers[i]) for i in whole.tolist()]
-        solved = [(i, one.values) for i, one in known if one is not None and one.values is not None]
-        if solved:
-            at_rows = [i for i, _ in solved]
-            ends = np.array([values for _, values in solved])
-            if not situation.confirms(rows[at_rows], ends, gaps[at_rows]).all():
-                situation.withdraw()
-                for i in whole:
-                    answers[i] = None
-    for i in todo:
-        if answers[i] is None:
-            answers[i] = situation.least(rows[i], gaps[i], whole=not gaps[i].any())
+        options = zip(*engine.options(rows[whole, : engine.layout.n_columns]), strict=True)
+        read = {
+            i: situation.proved(rows[i], gaps[i], situation.asked.effort, options=own)
+            for i, own in zip(whole.tolist(), options, strict=True)
+        }
+        ends = {
+            i: one.values for i, one in read.items() if one.status != "bracket" and one.values is not None
+        }
+        at = [*ends]
+        if ends and not situation.confirms(rows[at], np.array([*ends.values()]), gaps[at]).all():
+            situation.withdraw()
+        else:
+            found |= {i: one for i, one in read.items() if one.status != "bracket"}
+    return [
+        found[i] if i in found else situation.least(rows[i], gaps[i], whole=not gaps[i].any())
+        for i in range(len(rows))
+    ]
 
 
 class _Store:
@@ -371,7 +356,9 @@ class _Store:
             )
 
 
-def _result(situation: Situation, found: list[_Solved], confidence: float, stopped: bool) -> Recourse:
+def _result(
+    situation: Situation, found: list[_Solved], confidence: float, findings: Any, stopped: bool
+) -> Recourse:
     records = [record for part in found for record in _records(situation, part)]
     own = {name: beside(name, _COLUMNS) for name in situation.sensitive}
     columns = [_COLUMNS[0], *own.values(), *_COLUMNS[1:]]
@@ -393,6 +380,7 @@ def _result(situation: Situation, found: list[_Solved], confidence: float, stopp
         not_read=tuple(name for name in situation.sensitive if name not in situation.names),
         confidence=confidence,
         settings=situation.settings,
+        findings=findings,
         stopped=stopped,
         counted=situation.found.people.counted,
     )

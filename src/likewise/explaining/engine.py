@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from importlib import import_module
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -31,11 +32,6 @@ class Least:
     values: FloatArray | None
     looked: int = 0
 
-    @property
-    def settled(self) -> bool:
-        """Whether its cost is the least one, or there is no change at all."""
-        return self.status in ("proved", "none")
-
 
 @dataclass(frozen=True)
 class Effort:
@@ -43,6 +39,20 @@ class Effort:
 
     regions: int = 200_000
     seconds: float = 2.0
+
+
+class Written:
+    """An answer that is printed, and saved as a page or as everything that is known of it."""
+
+    def __str__(self) -> str:
+        text: str = import_module("likewise.report.writing").text_of(self)
+        return text
+
+    def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
+        """Write the page (.html) or everything that is known (.json); returns the path."""
+        return import_module("likewise.report.writing").save(
+            self, path, language=language, overwrite=overwrite
+        )
 
 
 class Engine(Protocol):
@@ -76,11 +86,10 @@ class SearchEngine:
     def __init__(self, moves: Moves, favoured: FloatArray, random_state: int = 0) -> None:
         self.moves, self.layout = moves, moves.layout
         # A thousand of them show the ways there are.
-        rng = np.random.default_rng(random_state)
-        many = len(favoured) > 2_000
-        self.favoured = (
-            favoured[np.sort(rng.choice(len(favoured), 2_000, replace=False))] if many else favoured
-        )
+        if len(favoured) > 2_000:
+            rng = np.random.default_rng(random_state)
+            favoured = favoured[np.sort(rng.choice(len(favoured), 2_000, replace=False))]
+        self.favoured = favoured
 
     def least(
         self, own: FloatArray, fixed: BoolArray, ask: Ask, effort: Effort, *, fewest: bool = False

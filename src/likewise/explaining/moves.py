@@ -38,14 +38,10 @@ def read_action(said: Any, where: str) -> Action:
     """Read what a user says of one column: "fixed", "up", "down", or a mapping with the fields of `Action`."""
     if isinstance(said, Action):
         return said
-    if isinstance(said, str):
-        words = {
-            "fixed": Action(actionable=False),
-            "up": Action(direction="up"),
-            "down": Action(direction="down"),
-        }
-        if said in words:
-            return words[said]
+    if said == "fixed":
+        return Action(actionable=False)
+    if said in ("up", "down"):
+        return Action(direction=said)
     if not isinstance(said, Mapping):
         raise InputError(
             f"{where} must be 'fixed', 'up', 'down' or a dict of {', '.join(_KEYS)}, got {said!r}."
@@ -89,6 +85,11 @@ class Atom(NamedTuple):
 
 
 Clause: TypeAlias = tuple[Atom, ...]
+
+
+def holds(clause: Clause, rows: FloatArray) -> BoolArray:
+    """Whether every condition holds of rows of values (n, P)."""
+    return np.asarray(np.all([atom.holds(rows[:, atom.column]) for atom in clause], axis=0))
 
 
 class Scale(NamedTuple):
@@ -144,12 +145,8 @@ class Moves:
         known = {column.name for column in layout.columns}
         for name in actions or {}:
             if name not in known:
-                raise bad_parameter(
-                    owner,
-                    "actions",
-                    allowed=f"columns that the model uses, such as {sorted(known)[:6]}",
-                    got=repr(name),
-                )
+                allowed = f"columns that the model uses, such as {sorted(known)[:6]}"
+                raise bad_parameter(owner, "actions", allowed=allowed, got=repr(name))
         found, scales, steps = [], [], []
         for p, column in enumerate(layout.columns):
             where = f"{owner}: actions[{column.name!r}]"
@@ -240,36 +237,28 @@ class Moves:
         own = np.broadcast_to(own, values.shape)
         total = np.zeros(len(values))
         for p, column in enumerate(self.layout.columns):
+            moved = values[:, p] != own[:, p]
             if column.categories:
-                total += self.actions[p].cost * (values[:, p] != own[:, p])
+                total += self.actions[p].cost * moved
             else:
-                total += np.where(
-                    values[:, p] == own[:, p], 0.0, self.number_costs(p, own[:, p], values[:, p])
-                )
+                total += np.where(moved, self.number_costs(p, own[:, p], values[:, p]), 0.0)
         return total
 
     def active(self, own: FloatArray) -> tuple[Clause, ...]:
         """Rules for a person: one that they themselves break does not bind them."""
-        return tuple(
-            clause
-            for clause in self.clauses
-            if not all(atom.holds(own[atom.column : atom.column + 1])[0] for atom in clause)
-        )
+        return tuple(clause for clause in self.clauses if not holds(clause, own[None])[0])
 
     def repaired(self, twin: FloatArray) -> FloatArray:
         """A counterpart (P,) with what follows from its other sensitive values: a husband becomes a wife."""
         found = twin.copy()
         for when, column, values in self.maps:
-            if all(atom.holds(twin[atom.column : atom.column + 1])[0] for atom in when):
+            if holds(when, twin[None])[0]:
                 found[column] = values.get(float(twin[column]), found[column])
         return found
 
     def breaks_rule(self, row: FloatArray) -> bool:
         """Whether a row (P,) is a combination that the rules exclude."""
-        return any(
-            all(atom.holds(row[atom.column : atom.column + 1])[0] for atom in clause)
-            for clause in self.clauses
-        )
+        return any(holds(clause, row[None])[0] for clause in self.clauses)
 
     def possible(self, own: FloatArray, values: FloatArray, fixed: BoolArray | None = None) -> BoolArray:
         """Whether a person (P,), or a person each (n, P), could become rows of values (n, P): every rule, one by one."""
@@ -289,12 +278,8 @@ class Moves:
                 fits &= (v == np.floor(v)) | (column.kind != "integer")
             good &= (v == x) | (fits & ~held[:, p])
         for clause in self.clauses:
-            before, after = np.ones(len(values), dtype=bool), np.ones(len(values), dtype=bool)
-            for atom in clause:
-                before &= atom.holds(own[:, atom.column])
-                after &= atom.holds(values[:, atom.column])
             # A rule that the person breaks as they are does not bind them.
-            good &= ~after | before
+            good &= ~holds(clause, values) | holds(clause, own)
         return good
 
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from likewise.auditing.bounds.regions import encoded_box, everything
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.explaining.engine import Ask, Effort, Least, SearchEngine
-from likewise.explaining.moves import Clause
+from likewise.explaining.moves import Clause, holds
 
 if TYPE_CHECKING:
     from likewise.auditing.bounds.networks import NetworkFamily
@@ -56,6 +57,7 @@ class LinearEngine:
         self._weights = coef[favourable] - coef[1 - favourable]
         self._bias = float(intercept[favourable] - intercept[1 - favourable])
         self._net = family.net
+        self._sizes = np.maximum(*np.abs(encoded_box(self.layout, everything(self.layout))))
 
     def least(
         self, own: FloatArray, fixed: BoolArray, ask: Ask, effort: Effort, *, fewest: bool = False
@@ -64,10 +66,9 @@ class LinearEngine:
         extra = self.moves.surcharge if fewest else 0.0
         x = self.layout.encode(own[None, :])
         need = -float(x[0] @ self._weights + self._bias)
-        sizes = np.maximum(
-            np.abs(x), [[max(abs(e) for e in self._ends(j)) for j in range(self.layout.width)]]
+        rounding = 4.0 * float(self._net.rounding(np.maximum(np.abs(x), self._sizes))[0]) + 1e-12 * (
+            1.0 + abs(need)
         )
-        rounding = 4.0 * float(self._net.rounding(sizes)[0]) + 1e-12 * (1.0 + abs(need))
         clauses = self.moves.active(own)
         spoken = {atom.column for clause in clauses for atom in clause}
         free = [p for p in range(len(own)) if self.moves.actions[p].actionable and not fixed[p]]
@@ -83,13 +84,6 @@ class LinearEngine:
         )
         return search.run()
 
-    def _ends(self, j: int) -> tuple[float, float]:
-        column = self.layout.columns[int(self.layout.owner[j])]
-        if column.categories:
-            return 0.0, 1.0
-        low, high = column.place(np.array([column.lower, column.upper]))
-        return float(low), float(high)
-
     def _options(self, p: int, own: float, extra: float, spoken: bool) -> _Options:
         """What a column offers; options that gain no more than a cheaper one are left out unless a rule speaks of them."""
         column, action = self.layout.columns[p], self.moves.actions[p]
@@ -99,7 +93,14 @@ class LinearEngine:
         elif column.categories:
             values = np.arange(len(column.categories), dtype=np.float64)
         else:
-            values = self._numbers(p, own, 0.0 if spoken else float(np.sign(weights[0])))
+            # Numbers within reach: on the side that gains, or on both.
+            (low,), (high,) = self.moves.ends(p, np.array([own]))
+            down, up = self.moves.reach(p, own)
+            if not spoken:
+                down, up = down * (weights[0] <= 0), up * (weights[0] >= 0)
+            thin = max(1.0, np.ceil((down + up) / _MOST))
+            values = self.moves.moved(p, own, np.arange(-(down // thin), up // thin + 1) * thin)
+            values = values[(values >= low) & (values <= high)]
         if column.categories:
             costs = np.full(len(values), action.cost)
             per = np.array([0.0, weights[0]]) if column.is_binary else weights
@@ -116,15 +117,6 @@ class LinearEngine:
         straight = not column.categories and self.moves.straight(p) and not spoken
         at = np.unique([0, min(1, len(values) - 1), len(values) - 1]) if straight else np.arange(len(values))
         return _Options(p, values, costs, gains, at, not spoken)
-
-    def _numbers(self, p: int, own: float, sign: float) -> FloatArray:
-        """Numbers within reach, on the side that gains (`sign`), or on both."""
-        low, high = self.moves.ends(p, np.array([own]))
-        down, up = self.moves.reach(p, own)
-        down, up = down * (sign <= 0), up * (sign >= 0)
-        thin = max(1.0, np.ceil((down + up) / _MOST))
-        values = self.moves.moved(p, own, np.arange(-(down // thin), up // thin + 1) * thin)
-        return np.asarray(values[(values >= low[0]) & (values <= high[0])])
 
 
 class _Search:
@@ -209,9 +201,8 @@ class _Search:
         """Keep a row that is cheaper and breaks no rule; near the line the model itself is asked."""
         if cost >= self.best:
             return
-        for clause in self.clauses:
-            if all(atom.holds(self.row[atom.column : atom.column + 1])[0] for atom in clause):
-                return
+        if any(holds(clause, self.row[None])[0] for clause in self.clauses):
+            return
         if need < -self.unsure or self.ask(self.row[None, :])[0]:
             self.best, self.found = cost, self.row.copy()
 
@@ -403,9 +394,9 @@ class _Program:
                 mine = bool(atom.holds(self.own[atom.column : atom.column + 1])[0])
                 constant += float(mine)
                 values, numbers = choice.get(atom.column, (np.zeros(0), []))
-                for holds, number in zip(atom.holds(values), numbers, strict=True):
-                    if bool(holds) != mine:
-                        terms.append((number, float(holds) - float(mine)))
+                for there, number in zip(atom.holds(values), numbers, strict=True):
+                    if bool(there) != mine:
+                        terms.append((number, float(there) - float(mine)))
             self.limits.append((terms, len(clause) - 1.0 - constant))
 
     def solve(self, margin: float, seconds: float) -> tuple[FloatArray | None, float, str, int]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from likewise.core.checks import BoolArray, FloatArray, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.plain import plain_cell
 from likewise.data.case import Counted
-from likewise.explaining.engine import Effort, Least, Status
+from likewise.explaining.engine import Effort, Status, Written
 from likewise.explaining.moves import CostUnit
 from likewise.explaining.reasons import Reason, find_reasons, principal, read_reason_codes
 from likewise.explaining.situation import LEARNED, Asked, Situation, situate
@@ -92,7 +91,7 @@ class Counterpart:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Written):
     """What is known of one person's decision.
 
     Parameters
@@ -160,16 +159,6 @@ class Explanation:
     def __repr__(self) -> str:
         said = "" if self.least is None else f", {self.least}"
         return f"<Explanation: row {self.row}, {self.decision}{said}>"
-
-    def __str__(self) -> str:
-        text: str = import_module("likewise.report.writing").text_of(self)
-        return text
-
-    def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
-        """Write the letter (.html) or everything that is known (.json); returns the path."""
-        return import_module("likewise.report.writing").save(
-            self, path, language=language, overwrite=overwrite
-        )
 
 
 def explain(
@@ -251,16 +240,16 @@ def explain_person(
     number, findings = _number(situation, row), situation.findings
     own, gaps = situation.people[number], situation.gaps[number]
     refused = bool(situation.decisions[number] != situation.favourable)
-    person, read = _Person(situation, own, gaps), situation.reader is not None
-    least = person.suggestion() if refused else None
+    read = situation.reader is not None
+    least = _suggestion(situation, own, gaps) if refused else None
     others: tuple[Suggestion, ...] = ()
     fewest = None
     if least is not None and least.changes:
-        fewest = person.suggestion(fewest=True)
-        others = person.alternatives(least, alternatives)
+        fewest = _suggestion(situation, own, gaps, fewest=True)
+        others = _alternatives(situation, own, gaps, least, alternatives)
     near, distances = _comparable(situation, own)
     reasons, method = find_reasons(situation, own, near, codes)
-    counterparts = tuple(_counterparts(person, least, reasons, near, codes))
+    counterparts = tuple(_counterparts(situation, own, gaps, least, reasons, near, codes))
     if read and situation.reader is None:
         # Withdrawn meanwhile: what was read before is not believed any more either.
         return explain_person(situation, row, alternatives=alternatives, reason_codes=reason_codes)
@@ -313,70 +302,59 @@ def _number(situation: Situation, row: Any) -> int:
     return int(found[0])
 
 
-class _Person:
-    """Suggestions for one row of values."""
+def _suggestion(
+    situation: Situation, own: FloatArray, gaps: BoolArray, *, held: Iterable[int] = (), fewest: bool = False
+) -> Suggestion:
+    """The least change of a row of values that leaves some columns as they are, in original units."""
+    fixed = gaps.copy()
+    fixed[list(held)] = True
+    found = situation.least(own, fixed, whole=not gaps.any(), fewest=fewest)
+    if found.values is None:
+        return Suggestion(found.status, np.inf, found.lower)
+    before, after = situation.cells(np.vstack([own, found.values]), gaps)
+    changes = []
+    for p in np.flatnonzero(found.values != own):
+        one = own.copy()
+        one[p] = found.values[p]
+        name, cost = situation.layout.columns[p].name, float(situation.moves.costs(own, one[None, :])[0])
+        changes.append(Change(name, before[name], after[name], cost))
+    cost = float(situation.moves.costs(own, found.values[None, :])[0])
+    changes.sort(key=lambda one: -one.cost)
+    # With fewest columns `lower` counts columns first, and says nothing about costs.
+    lower = found.lower if not fewest else (cost if found.status == "proved" else 0.0)
+    return Suggestion(found.status, cost, min(lower, cost), tuple(changes))
 
-    def __init__(self, situation: Situation, own: FloatArray, gaps: BoolArray) -> None:
-        self.situation, self.own, self.gaps = situation, own, gaps
-        self.whole = not gaps.any()
 
-    def least(self, fixed: BoolArray | None = None, *, fewest: bool = False) -> Least:
-        held = self.gaps if fixed is None else self.gaps | fixed
-        return self.situation.least(self.own, held, whole=self.whole, fewest=fewest)
-
-    def suggestion(self, found: Least | None = None, *, fewest: bool = False) -> Suggestion:
-        """What was found in original units."""
-        found = self.least(fewest=fewest) if found is None else found
-        situation, own = self.situation, self.own
-        if found.values is None:
-            return Suggestion(found.status, np.inf, found.lower)
-        before, after = situation.cells(np.vstack([own, found.values]), self.gaps)
-        changes = []
-        for p in np.flatnonzero(found.values != own):
-            one = own.copy()
-            one[p] = found.values[p]
-            name, cost = situation.layout.columns[p].name, float(situation.moves.costs(own, one[None, :])[0])
-            changes.append(Change(name, before[name], after[name], cost))
-        cost = float(situation.moves.costs(own, found.values[None, :])[0])
-        changes.sort(key=lambda one: -one.cost)
-        # With fewest columns `lower` counts columns first, and says nothing about costs.
-        lower = found.lower if not fewest else (cost if found.status == "proved" else 0.0)
-        return Suggestion(found.status, cost, min(lower, cost), tuple(changes))
-
-    def alternatives(self, first: Suggestion, count: int) -> tuple[Suggestion, ...]:
-        """Each the cheapest change that leaves a column of every earlier one as it is."""
-        names = {column.name: p for p, column in enumerate(self.situation.layout.columns)}
-        chosen: list[Suggestion] = [first]
-        # Which columns are held, and the cheapest change then.
-        waiting: dict[frozenset[int], Suggestion] = {}
-        done: set[frozenset[int]] = set()
-        taken = frozenset(names[one.column] for one in first.changes)
-        parents: list[frozenset[int]] = [frozenset()]
-        while len(chosen) <= count:
-            for parent in parents:
-                for p in taken:
-                    held = parent | {p}
-                    if held not in done:
-                        done.add(held)
-                        fixed = np.zeros(len(self.own), dtype=bool)
-                        fixed[list(held)] = True
-                        found = self.suggestion(self.least(fixed))
-                        if found.changes:
-                            waiting[held] = found
-            if not waiting:
-                break
-            best = min(waiting, key=lambda held: (waiting[held].cost, sorted(held)))
-            chosen.append(waiting[best])
-            taken = frozenset(names[one.column] for one in waiting[best].changes)
-            # Whoever changes all of these columns has to hold one of them now.
-            parents = [
-                held
-                for held, one in waiting.items()
-                if taken <= {names[change.column] for change in one.changes}
-            ]
-            for held in parents:
-                del waiting[held]
-        return tuple(chosen[1:])
+def _alternatives(
+    situation: Situation, own: FloatArray, gaps: BoolArray, first: Suggestion, count: int
+) -> tuple[Suggestion, ...]:
+    """Each the cheapest change that leaves a column of every earlier one as it is."""
+    names = {column.name: p for p, column in enumerate(situation.layout.columns)}
+    chosen: list[Suggestion] = [first]
+    # Which columns are held, and the cheapest change then.
+    waiting: dict[frozenset[int], Suggestion] = {}
+    done: set[frozenset[int]] = set()
+    taken = frozenset(names[one.column] for one in first.changes)
+    parents: list[frozenset[int]] = [frozenset()]
+    while len(chosen) <= count:
+        for parent in parents:
+            for p in taken:
+                held = parent | {p}
+                if held not in done:
+                    done.add(held)
+                    found = _suggestion(situation, own, gaps, held=held)
+                    if found.changes:
+                        waiting[held] = found
+        if not waiting:
+            break
+        best = min(waiting, key=lambda held: (waiting[held].cost, sorted(held)))
+        chosen.append(waiting[best])
+        taken = frozenset(names[one.column] for one in waiting[best].changes)
+        # Whoever changes all of these columns has to hold one of them now.
+        parents = [h for h, one in waiting.items() if taken <= {names[c.column] for c in one.changes}]
+        for held in parents:
+            del waiting[held]
+    return tuple(chosen[1:])
 
 
 def _comparable(situation: Situation, own: FloatArray) -> tuple[Any, FloatArray]:
@@ -394,29 +372,31 @@ def _comparable(situation: Situation, own: FloatArray) -> tuple[Any, FloatArray]
 
 
 def _counterparts(
-    person: _Person,
+    situation: Situation,
+    own: FloatArray,
+    gaps: BoolArray,
     least: Suggestion | None,
     reasons: tuple[Reason, ...],
     near: Any,
     codes: Mapping[str, str],
 ) -> list[Counterpart]:
-    situation, found = person.situation, []
+    found = []
     mine = [one.column for one in principal(reasons)]
-    for twin, plausible in situation.counterparts(person.own):
+    for twin, plausible in situation.counterparts(own):
         position = int(situation.all.asker.decisions(twin[None, :])[0])
         good = position == situation.favourable
         cells = situation.cells(twin[None, :])[0]
-        moved = [situation.layout.columns[p].name for p in np.flatnonzero(twin != person.own)]
+        moved = [situation.layout.columns[p].name for p in np.flatnonzero(twin != own)]
         shown = {name: cells[name] for name in dict.fromkeys([*situation.names, *moved])}
         change: Suggestion | None = None
         difference: float | None = None
         theirs: tuple[Reason, ...] = ()
         exact, same = True, None
         if plausible:
-            if situation.alike(person.own, twin):
+            if situation.alike(own, twin):
                 change, difference = least, 0.0
             else:
-                change = None if good else _Person(situation, twin, person.gaps).suggestion()
+                change = None if good else _suggestion(situation, twin, gaps)
                 difference, exact = _difference(least, change)
             theirs, _ = find_reasons(situation, twin, near, codes)
             same = [one.column for one in principal(theirs)] == mine

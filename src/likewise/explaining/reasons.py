@@ -199,7 +199,8 @@ def _sampled(
     whose = rng.integers(len(others), size=pairs)
     for first in range(0, pairs, 64):
         some = range(first, min(first + 64, pairs))
-        orders = [order for _ in some for order in _both(rng.permutation(n))]
+        drawn = [rng.permutation(n) for _ in some]
+        orders = [order for one in drawn for order in (one, one[::-1])]
         rows = np.concatenate(
             [_path(own, others[whose[s]], orders[2 * k + h]) for k, s in enumerate(some) for h in (0, 1)]
         )
@@ -209,10 +210,6 @@ def _sampled(
                 found[s, orders[2 * k + h]] += np.diff(worth[k, h]) / 2.0
     error = found.std(axis=0, ddof=1) / np.sqrt(pairs)
     return Contributions(found.mean(axis=0), error, float(score(others).mean()), "sampled")
-
-
-def _both(order: Any) -> tuple[Any, Any]:
-    return order, order[::-1]
 
 
 def _path(own: FloatArray, other: FloatArray, order: Any) -> FloatArray:
@@ -249,12 +246,8 @@ def read_reason_codes(codes: Any, *, owner: str) -> dict[str, str]:
     if isinstance(codes, (str, Path)):
         codes = read_toml(codes, owner=owner)
     if not isinstance(codes, Mapping) or not all(isinstance(text, str) for text in codes.values()):
-        raise bad_parameter(
-            owner,
-            "reason_codes",
-            allowed='column = "words", as a dict or a TOML file',
-            got=type(codes).__name__,
-        )
+        allowed = 'column = "words", as a dict or a TOML file'
+        raise bad_parameter(owner, "reason_codes", allowed=allowed, got=type(codes).__name__)
     return {str(name): text for name, text in codes.items()}
 
 

@@ -13,8 +13,8 @@ from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.case import MatchedPeople
 from likewise.auditing.inference.sanity import Finding
-from likewise.auditing.python_case import match_table
-from likewise.auditing.verification.preparation import Prepared, prepare_matched
+from likewise.auditing.python_case import match_table, sensitive_names
+from likewise.auditing.verification.preparation import Prepared, prepare_found, prepare_matched
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.errors import InputError, LikewiseError, NotConvergedError, bad_parameter
 from likewise.core.messages import Message
@@ -79,7 +79,8 @@ class Situation:
     @cached_property
     def decisions(self) -> Any:
         """The model's own decisions, as positions of classes, (n,)."""
-        return np.concatenate([self.all.asker.decisions(part) for part in _parts(self.people)])
+        parts = np.array_split(self.people, max(1, len(self.people) // 20_000))
+        return np.concatenate([self.all.asker.decisions(part) for part in parts])
 
     @cached_property
     def favourable(self) -> int:
@@ -88,19 +89,16 @@ class Situation:
         if classes is None:
             classes = np.arange(int(self.decisions.max(initial=1)) + 1)
         listed = list(classes)
+        allowed = f"one of the decisions {listed[:12]}"
         if wanted is None:
             if len(listed) == 2:
                 return 1
-            raise bad_parameter(
-                self.owner, "favourable", allowed=f"one of the decisions {listed[:12]}", got="nothing",
-                remedy="With more than two decisions it has to be said.",
-            )  # fmt: skip
-        for i, one in enumerate(listed):
-            if one == wanted or str(one) == str(wanted):
-                return i
-        raise bad_parameter(
-            self.owner, "favourable", allowed=f"one of the decisions {listed[:12]}", got=repr(wanted)
-        )
+            remedy = "With more than two decisions it has to be said."
+            raise bad_parameter(self.owner, "favourable", allowed=allowed, got="nothing", remedy=remedy)
+        found = next((i for i, one in enumerate(listed) if one == wanted or str(one) == str(wanted)), None)
+        if found is None:
+            raise bad_parameter(self.owner, "favourable", allowed=allowed, got=repr(wanted))
+        return found
 
     @cached_property
     def refused(self) -> Any:
@@ -229,27 +227,22 @@ class Situation:
         form = family.net.linear_form(regression=False)
         if form is not None and len(form[0]) == 2:
             return LinearEngine(family, moves, self.favourable)
-        long = [
-            p
-            for p in range(moves.layout.n_columns)
-            if not moves.straight(p) and moves.positions(p) > MOST_LISTED
-        ]
-        if long:
+        n = moves.layout.n_columns
+        if any(not moves.straight(p) and moves.positions(p) > MOST_LISTED for p in range(n)):
             return None
-        return NetworkEngine(
-            family,
-            moves,
-            self.favourable,
-            SearchEngine(moves, self.search.favoured[:, : moves.layout.n_columns]),
-        )
+        return NetworkEngine(family, moves, self.favourable, SearchEngine(moves, self.search.favoured[:, :n]))
 
     def least(self, own: FloatArray, fixed: BoolArray, *, whole: bool, fewest: bool = False) -> Least:
         """The least change of a row of values, asked of the model; `whole` says that it has no missing cells."""
         effort = self.asked.effort
         if whole and self.reader is not None:
             found = self.proved(own, fixed, effort, fewest=fewest)
-            if found.status == "bracket":
-                found = self._with_search(found, own, fixed, effort, fewest)
+            if found.status == "bracket" and not isinstance(self.reader, NetworkEngine):
+                # The upper end is the cheaper of what was found and what a search finds.
+                other = self.search.least(own, fixed, self.ask, effort, fewest=fewest)
+                if other.cost < found.cost:
+                    status: Status = "proved" if other.cost <= found.lower + 1e-12 else "bracket"
+                    found = replace(found, status=status, cost=other.cost, values=other.values)
             if found.values is None or self.confirms(own, found.values[None, :], fixed)[0]:
                 return found
             self.withdraw()
@@ -278,18 +271,6 @@ class Situation:
         self.__dict__["reader"] = None
         self.__dict__.pop("_constant", None)
         self.__dict__["family"] = (None, str(Message("why_not.read_differently")))
-
-    def _with_search(
-        self, found: Least, own: FloatArray, fixed: BoolArray, effort: Effort, fewest: bool
-    ) -> Least:
-        """A bracket whose upper end is the cheaper of what was found and what a search finds."""
-        if isinstance(self.reader, NetworkEngine):
-            return found
-        other = self.search.least(own, fixed, self.ask, effort, fewest=fewest)
-        if other.cost >= found.cost:
-            return found
-        status: Status = "proved" if other.cost <= found.lower + 1e-12 else "bracket"
-        return replace(found, status=status, cost=other.cost, values=other.values)
 
     def confirms(self, own: FloatArray, rows: FloatArray, fixed: BoolArray | None = None) -> BoolArray:
         """Whether the model gives rows of values the favourable decision, and rules and domain allow them."""
@@ -326,10 +307,6 @@ class Situation:
         return records
 
 
-def _parts(rows: FloatArray, size: int = 20_000) -> list[FloatArray]:
-    return [rows[first : first + size] for first in range(0, len(rows), size)]
-
-
 def situate(
     model: Any,
     X: Any,
@@ -341,11 +318,7 @@ def situate(
     owner: str = "explain",
 ) -> Situation:
     """Bring a model and a table of Python together."""
-    if isinstance(sensitive_features, str):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
-        )
-    names = tuple(dict.fromkeys(sensitive_features))
+    names = sensitive_names(sensitive_features, owner, some=False)
     found = match_table(model, X, None, names, missing=missing, columns=columns, owner=owner)
     return situation_of(found, names, asked, owner=owner)
 
@@ -363,14 +336,7 @@ def situation_of(
             f"{owner}: the model predicts numbers, and what is explained are decisions. Pass a classifier."
         )
     rules = _rules(asked.rules, found, names, owner)
-    shown = found.frame if found.gaps is None else found.gaps.restored(found.frame)
-    everybody = prepare_matched(
-        marked,
-        prepared,
-        found.frame,
-        shown=shown[[name for name in plain.columns if name in shown.columns]],
-        places=found.people.places,
-    )
+    everybody = prepare_found(found, prepared, places=found.people.places)
     if not everybody.repeats():
         raise LikewiseError(
             f"{owner}: the model answers differently when it is asked about the same rows twice."

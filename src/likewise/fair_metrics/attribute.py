@@ -129,12 +129,8 @@ def resolve_kinds(owner: str, kind: Any, attributes: list[Attribute]) -> list[st
     else:
         asked = list(kind)
     if len(asked) != len(attributes) or not all(one in ("auto", *KINDS) for one in asked):
-        raise bad_parameter(
-            owner,
-            "kind",
-            allowed="'auto', 'categorical', 'continuous' or 'count', one for all or one per attribute",
-            got=kind,
-        )
+        allowed = "'auto', 'categorical', 'continuous' or 'count', one for all or one per attribute"
+        raise bad_parameter(owner, "kind", allowed=allowed, got=kind)
     return [
         _guess(a.values.dropna()) if one == "auto" else one for one, a in zip(asked, attributes, strict=True)
     ]
@@ -166,8 +162,22 @@ def make_target(owner: str, attribute: Attribute, kind: str) -> Target:
     shown = f"attribute {attribute.name!r}"
     if not known.any():
         raise InputError(f"{owner}: {shown} is missing in every row. At least some rows must know it.")
+    if values.dtype.kind == "f" and np.isinf(values.to_numpy()).any():
+        raise InputError(
+            f"{owner}: {shown}: Input y contains infinity or a value too large. Drop those rows."
+        )
     if kind == "categorical":
-        return _classes(owner, shown, values, known)
+        codes, categories = pd.factorize(values, sort=False)
+        if len(categories) < 2:
+            raise InputError(
+                f"{owner}: {shown} has one category only ({categories[0]!r}), one class. Two or more are needed."
+            )
+        # Order by the category's text, so that the order of the rows does not matter.
+        order = sorted(range(len(categories)), key=lambda i: str(categories[i]))
+        codes = np.argsort(order)[codes]
+        if len(categories) == 2:
+            return Target("logistic", codes[:, None].astype(float), known, codes)
+        return Target("softmax", np.eye(len(categories))[codes], known, codes)
     try:
         numbers = values.to_numpy(dtype=float)
     except (TypeError, ValueError) as error:
@@ -211,34 +221,12 @@ def _likely_groups(
     known = ~np.isnan(chances).any(axis=1)
     seen = chances[known]
     if seen.shape[1] < 2 or not len(seen) or (seen < 0).any() or abs(seen.sum(1) - 1.0).max() > 1e-3:
-        raise bad_parameter(
-            owner,
-            "sensitive_features",
-            allowed="two or more columns of probabilities whose rows sum to 1",
-            got=f"{table.shape[1]} columns",
-        )
+        allowed = "two or more columns of probabilities whose rows sum to 1"
+        raise bad_parameter(owner, "sensitive_features", allowed=allowed, got=f"{table.shape[1]} columns")
     name = ", ".join(map(str, table.columns))
     two = seen.shape[1] == 2
     target = Target("logistic" if two else "softmax", seen[:, 1:] if two else seen, known, seen)
     return [Attribute(name, pd.Series(seen.argmax(1)), [])], [target]
-
-
-def _classes(owner: str, shown: str, values: pd.Series[Any], known: Any) -> Target:
-    if values.dtype.kind == "f" and np.isinf(values.to_numpy()).any():
-        raise InputError(
-            f"{owner}: {shown}: Input y contains infinity or a value too large. Drop those rows."
-        )
-    codes, categories = pd.factorize(values, sort=False)
-    if len(categories) < 2:
-        raise InputError(
-            f"{owner}: {shown} has one category only ({categories[0]!r}), one class. Two or more are needed."
-        )
-    # Order by the category's text, so that the order of the rows does not matter.
-    order = sorted(range(len(categories)), key=lambda i: str(categories[i]))
-    codes = np.argsort(order)[codes]
-    if len(categories) == 2:
-        return Target("logistic", codes[:, None].astype(float), known, codes)
-    return Target("softmax", np.eye(len(categories))[codes], known, codes)
 
 
 # Penalised generalised linear models: mean loss plus a penalty on the weights, never on the intercept.
@@ -299,11 +287,6 @@ def fit_glm(
         if np.linalg.norm(slope) <= penalty.strength:
             return np.zeros((k, d)), start[k * d :] if fit_intercept else np.zeros(k)
         start[: k * d] = -1e-3 * slope
-    packed = _descend(objective, start, max_iter=max_iter, tol=tol)
-    return packed[: k * d].reshape(k, d), packed[k * d :] if fit_intercept else np.zeros(k)
-
-
-def _descend(objective: Any, start: FloatArray, *, max_iter: int, tol: float) -> FloatArray:
     options: Any = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20}
     found = minimize(
         objective, np.asarray(start, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
@@ -315,9 +298,10 @@ def _descend(objective: Any, start: FloatArray, *, max_iter: int, tol: float) ->
             f"The regression on the attribute did not converge (largest slope {steepest:.2g} after "
             f"{found.nit} iterations). Raise 'max_iter' or 'regularization', or standardise the columns.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
-    return np.asarray(found.x)
+    packed = np.asarray(found.x)
+    return packed[: k * d].reshape(k, d), packed[k * d :] if fit_intercept else np.zeros(k)
 
 
 def _softmax(scores: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -246,12 +246,17 @@ class ComparableSubspace(SubspaceLearner):
                 "in groups of two or more."
             )
         freedom = int(found.sizes.sum()) - len(found.labels)
-        if self._use_gram(features.phi.shape[1]):
+        width = features.phi.shape[1]
+        small = width <= _WIDE or not _is_count(self.n_components)
+        if self.solver == "gram" or (self.solver == "auto" and small):
             scatter = Scatter(features.phi.shape[1])
             scatter.add(features.phi, found, remember=False)
             self._solve(scatter.gram, freedom, features)
         else:
-            self._solve_wide(features, found, freedom)
+            count, rng = int(self.n_components), numpy_generator(self.random_state)
+            values, vectors, total = leading_directions(features.phi, found, count, rng)
+            rank = _rank(values, total, freedom, features.phi)
+            self._components(values, vectors, count, total, rank, features)
         return self
 
     def partial_fit(
@@ -286,30 +291,17 @@ class ComparableSubspace(SubspaceLearner):
 
     def _check(self) -> None:
         number = self.n_components
-        ok = number == "auto" if isinstance(number, str) else False
-        ok = ok or (_is_count(number) and number >= 1)  # type: ignore[operator]
-        ok = ok or (isinstance(number, (float, np.floating)) and 0 < number < 1)
-        if not ok:
-            raise bad_parameter(
-                "ComparableSubspace",
-                "n_components",
-                allowed="a whole number >= 1, a share of variance in (0, 1) or 'auto'",
-                got=number,
-            )
-        check_choice(self.solver, ("auto", "gram", "randomized"), owner="ComparableSubspace", name="solver")
+        owner, name = "ComparableSubspace", "n_components"
+        share = isinstance(number, (float, np.floating)) and 0 < number < 1
+        if not (
+            share or (number == "auto" if isinstance(number, str) else _is_count(number) and number >= 1)
+        ):
+            allowed = "a whole number >= 1, a share of variance in (0, 1) or 'auto'"
+            raise bad_parameter(owner, name, allowed=allowed, got=number)
+        check_choice(self.solver, ("auto", "gram", "randomized"), owner=owner, name="solver")
         if self.solver == "randomized" and not _is_count(number):
-            raise bad_parameter(
-                "ComparableSubspace",
-                "n_components",
-                allowed="a whole number with solver='randomized'",
-                got=number,
-                remedy="Pass solver='gram'.",
-            )
-
-    def _use_gram(self, width: int) -> bool:
-        if self.solver == "auto":
-            return width <= _WIDE or not _is_count(self.n_components)
-        return self.solver == "gram"
+            allowed = "a whole number with solver='randomized'"
+            raise bad_parameter(owner, name, allowed=allowed, got=number, remedy="Pass solver='gram'.")
 
     def _groups(self, features: Features, y: Any, groups: Any) -> Groups:
         given, name = (y, "y") if groups is None else (groups, "groups")
@@ -327,18 +319,15 @@ class ComparableSubspace(SubspaceLearner):
             values, vectors = top_of_gram(gram, int(count))
         else:
             values, vectors = top_of_gram(gram)
-            count = _choose(count, gram, values, freedom)
+            if count == "auto":
+                count = max(1, count_factors(gram, freedom))
+            else:  # a share of the variance
+                shares = np.cumsum(values) / max(total, 1e-300)
+                count = int(np.searchsorted(shares, float(count) - 1e-12) + 1)
         rank = _rank(values, total, freedom, features.phi)
         if streaming and int(count) > rank:
             return
         self._components(values, vectors, int(count), total, rank, features)
-
-    def _solve_wide(self, features: Features, groups: Groups, freedom: int) -> None:
-        count = int(self.n_components)
-        rng = numpy_generator(self.random_state)
-        values, vectors, total = leading_directions(features.phi, groups, count, rng)
-        rank = _rank(values, total, freedom, features.phi)
-        self._components(values, vectors, count, total, rank, features)
 
     def _components(
         self,
@@ -355,12 +344,8 @@ class ComparableSubspace(SubspaceLearner):
                 "whose rows differ in what is sensitive."
             )
         if count > rank:
-            raise bad_parameter(
-                "ComparableSubspace",
-                "n_components",
-                allowed=f"at most {rank}, the number of directions in which rows of a group differ",
-                got=count,
-            )
+            allowed = f"at most {rank}, the number of directions in which rows of a group differ"
+            raise bad_parameter("ComparableSubspace", "n_components", allowed=allowed, got=count)
         # Signs are fixed, so that equal input gives equal output whatever the solver.
         chosen = np.array(vectors[:, :count], dtype=float)
         peak = np.abs(chosen).argmax(0)
@@ -385,11 +370,3 @@ def _rank(values: FloatArray, total: float, freedom: int, phi: FloatArray) -> in
     """How many of the eigenvalues are more than rounding of the rows' own dtype."""
     resolution = float(np.finfo(phi.dtype).eps) * phi.shape[1]
     return min(int((values > resolution * total).sum()), freedom)
-
-
-def _choose(wanted: Any, gram: FloatArray, values: FloatArray, freedom: int) -> int:
-    """Number of components for a share of variance, or by parallel analysis."""
-    if wanted == "auto":
-        return max(1, count_factors(gram, freedom))
-    shares = np.cumsum(values) / max(float(np.trace(gram)), 1e-300)
-    return int(np.searchsorted(shares, float(wanted) - 1e-12) + 1)

@@ -74,8 +74,12 @@ def read_groups(owner: str, groups: Any, n: int, *, name: str = "groups") -> Gro
         raise InputError(
             f"{owner}: Input {name} contains infinity or a value too large. Use None for no group."
         )
-    codes, names = pd.factorize(labels, use_na_sentinel=True)
-    return _from_codes(codes, np.asarray(names))
+    codes, found = pd.factorize(labels, use_na_sentinel=True)
+    names, known = np.asarray(found), codes >= 0
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes[known], minlength=len(names)))])
+    if known.all() and (np.diff(codes) >= 0).all():
+        return Groups(None, starts, names, True)
+    return Groups(np.argsort(codes, kind="stable")[np.count_nonzero(~known) :], starts, names, True)
 
 
 def _are_lists(groups: Any) -> bool:
@@ -87,32 +91,18 @@ def _are_lists(groups: Any) -> bool:
     return not isinstance(first, (str, bytes)) and hasattr(first, "__len__") and np.ndim(first) == 1
 
 
-def _from_codes(codes: Any, names: Any) -> Groups:
-    known = codes >= 0
-    counts = np.bincount(codes[known], minlength=len(names))
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    if known.all() and (np.diff(codes) >= 0).all():
-        return Groups(None, starts, names, True)
-    order = np.argsort(codes, kind="stable")[np.count_nonzero(~known) :]
-    return Groups(order, starts, names, True)
-
-
 def _from_lists(owner: str, lists: Any, n: int, name: str) -> Groups:
     parts = [np.asarray(to_numpy(part)) for part in lists]
     for i, part in enumerate(parts):
         if part.ndim != 1 or part.dtype.kind not in "iu":
-            raise bad_parameter(
-                owner,
-                name,
-                allowed="labels, or lists of row numbers",
-                got=f"{part.dtype} of shape {part.shape} as group {i}",
-            )
+            got = f"{part.dtype} of shape {part.shape} as group {i}"
+            raise bad_parameter(owner, name, allowed="labels, or lists of row numbers", got=got)
         if len(part) < 2:
             raise InputError(
                 f"{owner}: group {i} has {len(part)} row(s). A group of comparable rows needs at least two; "
                 "leave it out."
             )
-        if len(part) and (part.min() < -n or part.max() >= n):
+        if part.min() < -n or part.max() >= n:
             raise InputError(f"{owner}: group {i} names row {part.max()}, but X has {n} rows (0 to {n - 1}).")
     order = np.concatenate(parts) % n
     starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])

@@ -11,8 +11,8 @@ import numpy as np
 from likewise.core.checks import FloatArray, check_integer, check_matrix, is_tensor, namespace, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.feature_maps import is_encoder, map_names
 from likewise.fair_metrics.metric import COSTS_NOTHING, FairMetric
+from likewise.fair_metrics.naming import is_encoder, map_names
 
 # Fair metrics that need no learning: the Euclidean one, and that of a given matrix.
 
@@ -58,13 +58,8 @@ def mahalanobis(
         raise bad_parameter("mahalanobis", "sigma", allowed="a square matrix", got=f"shape {matrix.shape}")
     size = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-8 * size):
-        raise bad_parameter(
-            "mahalanobis",
-            "sigma",
-            allowed="symmetric",
-            got="a matrix that is not",
-            remedy="Pass (sigma + sigma.T) / 2.",
-        )
+        got, remedy = "a matrix that is not", "Pass (sigma + sigma.T) / 2."
+        raise bad_parameter("mahalanobis", "sigma", allowed="symmetric", got=got, remedy=remedy)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -1e-8 * max(size, 1e-300):
         raise bad_parameter(
@@ -84,8 +79,6 @@ def mahalanobis(
 
 def union(first: FairMetric, second: FairMetric) -> FairMetric:
     """Return the metric under which every direction that is free in one of the two is free."""
-    from likewise.fair_metrics.metric import FairMetric
-
     if not isinstance(second, FairMetric):
         return NotImplemented
     told = (*first.sensitive_features, *second.sensitive_features)
@@ -98,15 +91,19 @@ def union(first: FairMetric, second: FairMetric) -> FairMetric:
             "Learn both on the same columns."
         )
     feature_map, names = _common_map(first, second)
-    if _is_softened(first) and _is_softened(second):
+    # Σ = I − Q diag(1 − w) Qᵀ, one weight per direction.
+    if all(one.scale == 1.0 and bool((one.values <= 0).all()) for one in (first, second)):
         basis, values = _span_of_both(first, second)
         return FairMetric(1.0, basis, values, feature_map, names, told)
-    return replace(_harmonic_mean(first, second, feature_map, names), sensitive_features=told)
-
-
-def _is_softened(metric: FairMetric) -> bool:
-    """Whether Σ = I − Q diag(1 − w) Qᵀ, one weight per direction."""
-    return metric.scale == 1.0 and bool((metric.values <= 0).all())
+    # The harmonic mean.
+    sigma, tau = first.sigma(), second.sigma()
+    mean = 2.0 * sigma @ np.linalg.pinv(sigma + tau, hermitian=True) @ tau
+    mean = (mean + mean.T) / 2
+    # What is free in either is free exactly, not up to the rounding of the pseudo-inverse.
+    free = first.null_space | second.null_space
+    mean = free.remove(free.remove(mean).T).T if free.dim else mean
+    found = mahalanobis((mean + mean.T) / 2, feature_map=feature_map, feature_names=names)
+    return replace(found, sensitive_features=told)
 
 
 def _span_of_both(first: FairMetric, second: FairMetric) -> tuple[Any, Any]:
@@ -128,19 +125,6 @@ def _span_of_both(first: FairMetric, second: FairMetric) -> tuple[Any, Any]:
             bases.append(basis)
             values += [value] * basis.shape[1]
     return np.linalg.qr(np.concatenate(bases, axis=1))[0] if values else bases[0], np.array(values)
-
-
-def _harmonic_mean(
-    first: FairMetric, second: FairMetric, feature_map: Any, names: tuple[str, ...] | None
-) -> FairMetric:
-
-    one, other = first.sigma(), second.sigma()
-    mean = 2.0 * one @ np.linalg.pinv(one + other, hermitian=True) @ other
-    mean = (mean + mean.T) / 2
-    # What is free in either is free exactly, not up to the rounding of the pseudo-inverse.
-    free = first.null_space | second.null_space
-    mean = free.remove(free.remove(mean).T).T if free.dim else mean
-    return mahalanobis((mean + mean.T) / 2, feature_map=feature_map, feature_names=names)
 
 
 def _common_map(first: FairMetric, second: FairMetric) -> tuple[Any, tuple[str, ...] | None]:

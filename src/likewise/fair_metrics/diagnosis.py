@@ -20,10 +20,9 @@ from likewise.core.messages import Message
 from likewise.core.randomness import RandomState, numpy_generator, spawn_seeds
 from likewise.core.text import text_table
 from likewise.fair_metrics.attribute import Attribute, AttributeSubspace, collect, make_target, resolve_kinds
-from likewise.fair_metrics.feature_maps import is_encoder
 from likewise.fair_metrics.learner import MOST, Features, removed_share
 from likewise.fair_metrics.metric import FairMetric
-from likewise.fair_metrics.naming import ColumnPlaces
+from likewise.fair_metrics.naming import ColumnPlaces, is_encoder
 from likewise.fair_metrics.stability import Stability, bootstrap_angles
 
 # How well an attribute can be predicted from rows: a linear and a gradient-boosted probe, cross-validated.
@@ -74,22 +73,20 @@ def at_resolution(rows: FloatArray, before: FloatArray) -> FloatArray:
     return np.asarray(np.round(rows / np.maximum(spread, typical), 2) + 0.0)
 
 
-def choose_rows(
-    owner: str, y: Any, *, classes: bool, folds: int, max_rows: int | None, rng: np.random.Generator
-) -> Any:
+def choose_rows(y: Any, *, classes: bool, folds: int, max_rows: int | None, rng: np.random.Generator) -> Any:
     """Numbers of the rows to probe: all, or `max_rows` at random with the same shares of the classes."""
     n = len(y)
     if not classes:
         if n < 2 * folds:
             raise InputError(
-                f"{owner}: {n} rows know the attribute, too few for {folds} folds. Pass at least {2 * folds}, or "
+                f"diagnose: {n} rows know the attribute, too few for {folds} folds. Pass at least {2 * folds}, or "
                 "lower 'folds'."
             )
         return np.sort(rng.permutation(n)[:max_rows])
     counts = np.bincount(y)
     if counts.min() < folds:
         raise InputError(
-            f"{owner}: one category of the attribute has {counts.min()} row(s), fewer than the {folds} folds. "
+            f"diagnose: one category of the attribute has {counts.min()} row(s), fewer than the {folds} folds. "
             "Merge rare categories, or lower 'folds'."
         )
     if max_rows is None or n <= max_rows:
@@ -184,24 +181,19 @@ class Diagnosis:
         return self.probes[1]
 
     def __str__(self) -> str:
-        parts = [self._probe_table(), self._variance_table()]
-        if self.stability is not None:
-            parts.append(_stability_table(self.stability))
-        return "\n\n".join(parts + ["\n".join(self.notes)] * bool(self.notes))
-
-    def _probe_table(self) -> str:
         title = f"{self.score} of predicting {self.attribute!r}"
         rows = [[f"{p.name} probe", _cell(p.before), _cell(p.after)] for p in self.probes]
         what = f"{self.n_rows:,} rows, {self.n_folds} folds, {self.dim} direction(s) projected off"
-        return text_table([title, "before", "after projection"], rows) + f"\n{what}"
-
-    def _variance_table(self) -> str:
+        parts = [text_table([title, "before", "after projection"], rows) + f"\n{what}"]
         ranked = sorted(self.variance_removed.items(), key=lambda item: -item[1])
         rows = [[name, f"{share:.1%}"] for name, share in ranked[:_SHOWN]]
         if len(ranked) > _SHOWN:
             rows.append([f"{len(ranked) - _SHOWN} more columns", f"at most {ranked[_SHOWN][1]:.1%}"])
         rows.append(["all columns", f"{self.total_variance_removed:.1%}"])
-        return text_table(["column", "variance removed"], rows)
+        parts.append(text_table(["column", "variance removed"], rows))
+        if self.stability is not None:
+            parts.append(_stability_table(self.stability))
+        return "\n\n".join(parts + ["\n".join(self.notes)] * bool(self.notes))
 
 
 def _cell(measure: Measure) -> str:
@@ -334,7 +326,15 @@ def diagnose(
     if not isinstance(kind, str):
         raise bad_parameter("diagnose", "kind", allowed="one kind as text", got=kind)
     learner = None if isinstance(metric, FairMetric) else metric
-    metric = _metric(metric)
+    metric = getattr(metric, "metric_", metric)
+    if not isinstance(metric, FairMetric):
+        raise bad_parameter(
+            "diagnose",
+            "metric",
+            allowed="a FairMetric or a fitted learner of one",
+            got=type(metric).__name__,
+            remedy="Call fit first." if hasattr(metric, "fit") else "",
+        )
     features, found = _read(metric, X, attribute)
     kind = resolve_kinds("diagnose", kind, [found])[0]
     target = make_target("diagnose", found, kind)
@@ -344,8 +344,15 @@ def diagnose(
     free = metric.subspace
     after = before if free is None else to_numpy(free.remove(before))
     rng = numpy_generator(random_state)
-    rows = choose_rows("diagnose", y, classes=classes, folds=folds, max_rows=max_rows, rng=rng)
-    views, seed = _views(found, before, after, rows), spawn_seeds(rng, 1)[0]
+    rows = choose_rows(y, classes=classes, folds=folds, max_rows=max_rows, rng=rng)
+    # What the probes see before and after: the chosen rows without the attribute's own columns.
+    kept = np.setdiff1d(np.arange(before.shape[1]), found.own)
+    if not len(kept):
+        raise InputError(
+            f"diagnose: X has no columns besides the attribute {found.name!r}. Pass the others too."
+        )
+    views = [at_resolution(x[np.ix_(rows, kept)], before[:, kept]) for x in (before, after)]
+    seed = spawn_seeds(rng, 1)[0]
     scored = partial(probe, classes=classes, folds=folds, seed=seed)
     probes = tuple(ProbeScores(name, *(scored(name, view, y[rows]) for view in views)) for name in PROBES)
     shares, total = _variance_removed(features.where, before, after)
@@ -376,21 +383,6 @@ def diagnose(
     )
 
 
-def _metric(given: Any) -> FairMetric:
-    if isinstance(given, FairMetric):
-        return given
-    found = getattr(given, "metric_", None)
-    if not isinstance(found, FairMetric):
-        raise bad_parameter(
-            "diagnose",
-            "metric",
-            allowed="a FairMetric or a fitted learner of one",
-            got=type(given).__name__,
-            remedy="Call fit first." if hasattr(given, "fit") else "",
-        )
-    return found
-
-
 def _read(metric: FairMetric, X: Any, attribute: Any) -> tuple[Features, Attribute]:
     """φ(X) with its names, and the values of the attribute; rows that lack a named attribute are left out."""
     named = isinstance(attribute, (str, int, np.integer)) and not isinstance(attribute, bool)
@@ -412,34 +404,17 @@ def _read(metric: FairMetric, X: Any, attribute: Any) -> tuple[Features, Attribu
     features = Features(phi, where, metric.feature_map, frame, {})
     if named:
         return features, collect("diagnose", features, attribute, None, None)[0]
-    found = collect("diagnose", features, None, None, _one_column(attribute))[0]
-    shown = found.name if isinstance(found.name, str) else "attribute"
-    return features, Attribute(shown, found.values.reset_index(drop=True), found.own)
-
-
-def _one_column(attribute: Any) -> Any:
     if attribute is None:
         raise bad_parameter("diagnose", "attribute", allowed="a column name, an index or values", got=None)
     values = to_numpy(attribute) if is_tensor(attribute) else attribute
     shape = np.shape(values)
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
-        raise bad_parameter(
-            "diagnose", "attribute", allowed="one attribute, one value per row", got=f"shape {shape}"
-        )
-    return values if isinstance(values, (pd.Series, pd.DataFrame)) else np.asarray(values)
-
-
-def _views(
-    found: Attribute, before: FloatArray, after: FloatArray, rows: Any
-) -> tuple[FloatArray, FloatArray]:
-    """What the probes see before and after: the chosen rows without the attribute's own columns."""
-    kept = np.setdiff1d(np.arange(before.shape[1]), found.own)
-    if not len(kept):
-        raise InputError(
-            f"diagnose: X has no columns besides the attribute {found.name!r}. Pass the others too."
-        )
-    at = np.ix_(rows, kept)
-    return at_resolution(before[at], before[:, kept]), at_resolution(after[at], before[:, kept])
+        allowed = "one attribute, one value per row"
+        raise bad_parameter("diagnose", "attribute", allowed=allowed, got=f"shape {shape}")
+    values = values if isinstance(values, (pd.Series, pd.DataFrame)) else np.asarray(values)
+    found = collect("diagnose", features, None, None, values)[0]
+    shown = found.name if isinstance(found.name, str) else "attribute"
+    return features, Attribute(shown, found.values.reset_index(drop=True), found.own)
 
 
 def _variance_removed(

@@ -74,21 +74,18 @@ class ExpertSubspace(SubspaceLearner):
         ExpertSubspace
             itself
         """
-        features = self._read(X)
-        rows = [_item(item, features.where) for item in _items(self.directions)]
+        features, items = self._read(X), _items(self.directions)
+        where = features.where
+        rows = [_item(item, where) for item in items]
         subspace = Subspace.from_directions(np.concatenate(rows))
         if subspace.dim == 0:
             raise InputError(
                 "ExpertSubspace: the directions span nothing: every one is zero. Name at least one column."
             )
-        self._learned(subspace, features, _whole_columns(self.directions, features.where))
+        # Contrasts and vectors do not name a column as a whole.
+        named = [item for item in items if isinstance(item, (str, int, np.integer)) and where.has(item)]
+        self._learned(subspace, features, [where.whole_column(item) for item in named])
         return self
-
-
-def _whole_columns(directions: Any, where: ColumnPlaces) -> list[str | None]:
-    """Columns that were named as a whole; contrasts and vectors name none."""
-    named = [item for item in _items(directions) if isinstance(item, (str, int, np.integer))]
-    return [where.whole_column(item) for item in named if where.has(item)]
 
 
 def _items(directions: Any) -> list[Any]:

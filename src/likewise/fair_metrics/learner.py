@@ -17,9 +17,8 @@ from likewise.core.checks import FloatArray, check_matrix, check_number, is_tens
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas, with_columns
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names
 from likewise.fair_metrics.metric import FairMetric
-from likewise.fair_metrics.naming import ColumnPlaces
+from likewise.fair_metrics.naming import ColumnPlaces, apply_feature_map, is_encoder, map_names
 
 # A metric given ready, as a learner, or as several of either: one `FairMetric` on the rows at hand.
 
@@ -155,7 +154,9 @@ class SubspaceLearner(BaseEstimator):
     ) -> Features:
         filled, missing = _fill(frame, may_miss)
         if not is_encoder(domain):
-            domain = _new_domain(domain, filled)
+            from likewise.data.tabular import TabularDomain
+
+            domain = TabularDomain.from_frame(filled) if domain is None else clone(domain).fit(filled)
         phi = np.array(domain.encode_array(filled), dtype=float)
         where = ColumnPlaces(owner, phi.shape[1], map_names(domain), domain)
         holes = {i: rows for name, rows in missing.items() for i in where.find(name)}
@@ -221,12 +222,6 @@ def warn_if_all_is_free(metric: FairMetric, *, owner: str, removed_variance: str
             UserWarning,
             stacklevel=4,
         )
-
-
-def _new_domain(unfitted: Any, frame: pd.DataFrame) -> Any:
-    from likewise.data.tabular import TabularDomain
-
-    return TabularDomain.from_frame(frame) if unfitted is None else clone(unfitted).fit(frame)
 
 
 def _without_holes(

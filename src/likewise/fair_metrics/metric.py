@@ -13,7 +13,7 @@ from likewise.core.checks import FloatArray, check_matrix, check_number, is_tens
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import Fields, ListOf, Maybe, load_described, save_described
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names, map_width
+from likewise.fair_metrics.naming import apply_feature_map, is_encoder, map_names
 
 # A move δ is free where δᵀΣδ is at most this share of ‖δ‖² times the largest eigenvalue of Σ, and an eigenvalue is 0
 # where it is at most this share of the largest. A basis stored in float32 is true to about 1e-7 in angle, so a move
@@ -106,17 +106,17 @@ class FairMetric:
                 f"FairMetric: 'feature_names' has {len(names)} names, the metric {basis.shape[0]} columns. "
                 "Pass one name per column of φ(x)."
             )
-        width = map_width(self.feature_map)
-        if width is not None and width != basis.shape[0]:
+        mapped = map_names(self.feature_map)
+        if mapped is not None and len(mapped) != basis.shape[0]:
             raise InputError(
-                f"FairMetric: the feature map gives {width} columns, the metric has {basis.shape[0]}. "
+                f"FairMetric: the feature map gives {len(mapped)} columns, the metric has {basis.shape[0]}. "
                 "Learn the metric on φ(X)."
             )
         object.__setattr__(self, "sensitive_features", _names_of_columns(self.sensitive_features))
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "basis", basis)
         object.__setattr__(self, "values", np.where(free, -scale, values))
-        object.__setattr__(self, "feature_names", names or map_names(self.feature_map))
+        object.__setattr__(self, "feature_names", names or mapped)
 
     # ---- how it is made -------------------------------------------------------------------------------
 

@@ -1,20 +1,95 @@
-"""Names, not bookkeeping: original column names and contrasts become coordinates of φ(x)."""
+"""The known feature map φ of Appendix B.2, and which of its coordinates original column names and contrasts are."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray
+from likewise.core.checks import FloatArray, is_tensor, like, to_numpy
 from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
-from likewise.fair_metrics.feature_maps import is_encoder
+from likewise.core.frames import declared_encoded, is_frame, to_pandas
 
 if TYPE_CHECKING:
     from likewise.fair_metrics.metric import FairMetric
+
+
+def is_encoder(feature_map: Any) -> bool:
+    """Whether the map is a `TabularDomain`: an encoder of raw frames that can be written to a file."""
+    return all(hasattr(feature_map, name) for name in ("encode_array", "to_dict", "columns_"))
+
+
+def map_names(feature_map: Any) -> tuple[str, ...] | None:
+    """Names of the columns of φ(x), where the map knows them."""
+    if not is_encoder(feature_map):
+        return None
+    return tuple(str(name) for name in feature_map.get_feature_names_out())
+
+
+def apply_feature_map(feature_map: Any, X: Any) -> Any:
+    """Return φ(X), not yet checked."""
+    if feature_map is None:
+        return X
+    if is_encoder(feature_map):
+        if not is_frame(X):
+            return X
+        if declared_encoded(X):
+            return feature_map.encoding_.read_encoded(X, owner="FairMetric")
+        return feature_map.encode_array(X)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(feature_map, torch.nn.Module):
+        return _run_module(feature_map, X)
+    if hasattr(feature_map, "transform"):
+        return _transform(feature_map, X)
+    if callable(feature_map):
+        return _dense(feature_map(X))
+    raise bad_parameter(
+        "FairMetric",
+        "feature_map",
+        allowed="None, a TabularDomain, a torch module, a fitted scikit-learn transformer or a callable",
+        got=type(feature_map).__name__,
+    )
+
+
+def _transform(transformer: Any, X: Any) -> Any:
+    if not is_tensor(X):
+        return _dense(transformer.transform(X))
+    if X.requires_grad:
+        raise InputError(
+            f"FairMetric: the feature map {type(transformer).__name__} is not a torch module, so no gradient can "
+            "flow through it. Pass tensors without requires_grad, or a feature map written in torch."
+        )
+    return like(_dense(transformer.transform(to_numpy(X))), X)
+
+
+def _dense(features: Any) -> Any:
+    return features.toarray() if hasattr(features, "toarray") else features
+
+
+def _run_module(module: Any, X: Any) -> Any:
+    import torch
+
+    if is_frame(X):
+        X = to_pandas(X, owner="FairMetric", name="X").to_numpy(dtype=float)
+    parameters = [*module.parameters(), *module.buffers()]
+    floating = [p for p in parameters if p.dtype.is_floating_point]
+    kind = floating[0] if floating else torch.zeros(0, dtype=torch.get_default_dtype())
+    training = [(part, part.training) for part in module.modules()]
+    try:
+        module.eval()
+        if is_tensor(X):
+            return module(X)
+        with torch.no_grad():
+            features = module(torch.as_tensor(np.asarray(X), dtype=kind.dtype, device=kind.device))
+        return to_numpy(features)
+    finally:
+        for part, mode in training:
+            part.training = mode
+
 
 # A minus stands between spaces, since categories such as "Not-in-family" contain hyphens themselves.
 _MINUS = re.compile(r"\s+[−–-]\s+")
@@ -57,38 +132,29 @@ class ColumnPlaces:
             return [int(name) % self.n_features]
         if not isinstance(name, str):
             raise bad_parameter(self.owner, "column", allowed="a column name or an index", got=name)
-        found = self._find_name(name)
-        if not found:
-            raise self._unknown(name)
-        return found
-
-    def _find_name(self, name: str) -> list[int]:
-        column = self._column(name)
+        column, names = self._column(name), self.names or ()
         if column is not None:
             return list(range(column.start, column.stop))
+        if name in names:
+            return [names.index(name)]
+        found = [i for i, have in enumerate(names) if have.startswith(f"{name}_")]
+        if found:
+            return found
         if self.names is None:
-            return []
-        if name in self.names:
-            return [self.names.index(name)]
-        return [i for i, have in enumerate(self.names) if have.startswith(f"{name}_")]
+            raise InputError(
+                f"{self.owner}: there is no column {name!r}, since the rows have no column names. "
+                "Pass a data frame, or the index of the column."
+            )
+        known = [column.name for column in self.domain.columns_] if is_encoder(self.domain) else []
+        known = known or list(names)
+        raise InputError(
+            f"{self.owner}: there is no column {name!r}{did_you_mean(name, known)}. The columns: {listed(known, 30)}."
+        )
 
     def _column(self, name: str) -> Any:
         if not is_encoder(self.domain):
             return None
         return next((column for column in self.domain.columns_ if column.name == name), None)
-
-    def _unknown(self, name: str) -> InputError:
-        if self.names is None:
-            return InputError(
-                f"{self.owner}: there is no column {name!r}, since the rows have no column names. "
-                "Pass a data frame, or the index of the column."
-            )
-        known = [column.name for column in self.domain.columns_] if is_encoder(self.domain) else []
-        known = known or list(self.names)
-        hint = did_you_mean(name, known)
-        return InputError(
-            f"{self.owner}: there is no column {name!r}{hint}. The columns: {listed(known, 30)}."
-        )
 
     def whole_column(self, name: Any) -> str | None:
         """Original column that a name or an index means as a whole; None for a part of one, or without names."""

@@ -49,13 +49,6 @@ def pair_losses(squared_distance: FloatArray, comparable: FloatArray) -> FloatAr
     return np.where((s <= 0) & (y < 1), np.inf, y * alike + (1.0 - y) * apart)
 
 
-def _slopes(s: FloatArray, y: FloatArray) -> FloatArray:
-    """Derivative of `pair_losses` by the squared distance: y σ(s) − (1 − y) / sinh(s)."""
-    # Only pairs that are wholly comparable may be at distance 0, and the second term is none of theirs.
-    apart = 1.0 / np.sinh(np.clip(np.where(s > 0, s, 1.0), 1e-300, 700.0))
-    return np.asarray(y * expit(s) - (1.0 - y) * apart)
-
-
 @dataclass(frozen=True)
 class Factor:
     """What was found: Σ = F Fᵀ on the directions that the pairs show."""
@@ -135,7 +128,10 @@ class _Problem:
         value = self._loss(S, s)
         if not np.isfinite(value):
             return value, S
-        slopes = self.shares * _slopes(s, self.y)
+        # The derivative y σ(s) − (1 − y) / sinh(s): only pairs that are wholly comparable may be at distance 0, and the
+        # second term is none of theirs.
+        apart = 1.0 / np.sinh(np.clip(np.where(s > 0, s, 1.0), 1e-300, 700.0))
+        slopes = self.shares * (self.y * expit(s) - (1.0 - self.y) * apart)
         gradient = self.z.T @ (self.z * slopes[:, None]) + self.penalty
         return value, (gradient + gradient.T) / 2
 
@@ -210,7 +206,10 @@ def _step(
 ) -> tuple[FloatArray, float, float]:
     """One projected gradient step, halved until the quadratic model is an upper bound."""
     while True:
-        found = _project(start - step * gradient)
+        # The nearest positive semi-definite matrix: negative eigenvalues become zero.
+        values, vectors = np.linalg.eigh(start - step * gradient)
+        vectors = vectors * np.sqrt(np.maximum(values, 0.0))
+        found = np.asarray(vectors @ vectors.T)
         found_value = problem.value(found)
         move = found - start
         model = value + float(np.vdot(gradient, move))
@@ -218,13 +217,6 @@ def _step(
         if found_value <= model + 1e-14 * abs(value) or step < 1e-30:
             return found, found_value, step
         step /= 2.0
-
-
-def _project(S: FloatArray) -> FloatArray:
-    """Nearest positive semi-definite matrix: negative eigenvalues become zero."""
-    values, vectors = np.linalg.eigh(S)
-    vectors = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(vectors @ vectors.T)
 
 
 @parameters_from_fields

@@ -15,7 +15,7 @@ from likewise.core.frames import is_frame, to_pandas
 from likewise.core.intervals import Measure
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.comparable_groups import read_groups
-from likewise.fair_metrics.feature_maps import is_encoder
+from likewise.fair_metrics.naming import is_encoder
 
 
 @dataclass(frozen=True)
@@ -75,27 +75,15 @@ def bootstrap_angles(
             failure = error
             continue
         dims.append(0 if subspace is None else subspace.dim)
-        found.append(_angles(reference, subspace))
+        angles = np.zeros(0) if subspace is None else to_numpy(reference.principal_angles(subspace))
+        # One for each direction of the reference, the largest first; a direction that was lost is at π/2.
+        found.append(np.concatenate([np.full(reference.dim - len(angles), np.pi / 2), angles]))
     if failure is not None and not found:
         raise InputError(f"diagnose: no bootstrap resample could be learned from. {failure}") from failure
-    return Stability(_summary(np.stack(found)), len(found), n_resamples - len(found), (min(dims), max(dims)))
-
-
-def _angles(reference: Subspace, subspace: Subspace | None) -> FloatArray:
-    """One angle per direction of the reference, the largest first; a direction that was lost is at π/2."""
-    if subspace is None:
-        return np.full(reference.dim, np.pi / 2)
-    angles = to_numpy(reference.principal_angles(subspace))
-    return np.concatenate([np.full(reference.dim - len(angles), np.pi / 2), angles])
-
-
-def _summary(angles: FloatArray) -> tuple[Measure, ...]:
-    middle = np.median(angles, axis=0)
-    low, high = np.quantile(angles, [0.025, 0.975], axis=0)
-    return tuple(
-        Measure(f"angle {i + 1}", float(middle[i]), float(low[i]), float(high[i]), "percentile")
-        for i in range(angles.shape[1])
-    )
+    middle, (low, high) = np.median(found, axis=0), np.quantile(found, [0.025, 0.975], axis=0)
+    ends = enumerate(zip(middle.tolist(), low.tolist(), high.tolist(), strict=True), start=1)
+    angles_found = tuple(Measure(f"angle {i}", *numbers, "percentile") for i, numbers in ends)
+    return Stability(angles_found, len(found), n_resamples - len(found), (min(dims), max(dims)))
 
 
 def _resample(

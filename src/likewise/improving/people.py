@@ -13,8 +13,8 @@ import pandas as pd
 
 from likewise.auditing.case import build_metric, table_request
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.python_case import loaded_model
-from likewise.auditing.request import AuditRequest
 from likewise.auditing.search.contract import read_searches
 from likewise.auditing.worst_case import prepare_people, search_people
 from likewise.core.checks import FloatArray, check_integer, check_labels, check_number, check_same_length

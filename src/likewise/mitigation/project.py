@@ -17,8 +17,8 @@ from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
-from likewise.fair_metrics.feature_maps import is_encoder
 from likewise.fair_metrics.learner import ready_metric
+from likewise.fair_metrics.naming import is_encoder
 
 # Tables and arrays at the door of a scikit-learn estimator: what is raw is encoded, the rest is taken as it
 # is.

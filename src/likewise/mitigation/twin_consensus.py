@@ -16,7 +16,6 @@ from likewise.core.checks import FloatArray, check_choice, check_matrix
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.parameters import parameters_from_fields
-from likewise.counterfactuals.attribute import orbit_representatives
 from likewise.counterfactuals.edited_rows import (
     TwinFactor,
     TwinMaker,
@@ -24,6 +23,7 @@ from likewise.counterfactuals.edited_rows import (
     different_twins,
     maker_of,
     n_twins,
+    orbit_representatives,
     ready_maker,
     spelled_out_factors,
     twin_factors,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from likewise.models.model_files import LoadedModel
 
 # Two classes that are only numbered, so that the target's words can be put in their place.
-_TWO_CLASSES = (["0", "1"], ["False", "True"], ["-1", "1"])
+_TRUTH, _TWO_CLASSES = ("False", "True"), (["0", "1"], ["-1", "1"])
 
 MakeDomain = Callable[[Sequence[str]], "TabularDomain"]
 Widen = Callable[["TabularDomain"], "TabularDomain"]
@@ -291,9 +291,9 @@ def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    if str(value) in _TRUTH:
+        return str(_TRUTH.index(str(value)))
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 # A model that takes missing values, asked about tables in which gaps are filled and marked.

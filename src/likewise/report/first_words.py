@@ -20,6 +20,7 @@ from likewise.core.text import value_words
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3
 _LONGEST = 40
+_BARE = ("yes", "no", "true", "false")
 # Effects and people that a document lists, those that matter most first.
 MAX_EFFECTS, MAX_LISTED = 200, 500
 
@@ -78,12 +79,16 @@ def scope_document(result: AuditResult, labels: Mapping[Any, str] | None = None)
 
 
 def favourable_name(result: AuditResult, labels: Mapping[Any, str]) -> str | None:
-    """Name the favourable decision; a number says little without the column that it is a value of."""
+    """Name the favourable decision."""
     if result.favourable is None:
         return None
-    value, target = named(result.favourable, labels), result.settings.get("target")
-    number = isinstance(value, (bool, int, float)) or str(value).isdigit()
-    return f"{target} = {value_words(value)}" if number and target else value_words(value)
+    return value_name(named(result.favourable, labels), result.settings.get("target"))
+
+
+def value_name(value: Any, column: Any) -> str:
+    """Name a value; a number, yes or no says little without the column that it is a value of."""
+    bare = not isinstance(value, str) or value.isdigit() or value.lower() in _BARE
+    return f"{column} = {value_words(value)}" if bare and column else value_words(value)
 
 
 def favourable_words(result: AuditResult, labels: Mapping[Any, str]) -> Message:
@@ -129,8 +134,8 @@ def disadvantage(result: AuditResult) -> Message | None:
             own, other = ([row for row in rows if row[side] == value] for side in ("recorded", "instead"))
             against = sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
             whole &= not against
-            words = value_words(value)
-            alone = len(listed) == 1
+            words = value_name(value, attribute)
+            alone = len(listed) == 1 or words != value_words(value)
             found.append(
                 words if alone else Message("first.disadvantage_of", value=words, attribute=attribute)
             )
@@ -270,13 +275,17 @@ def example_words(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, 
     rest.sort(key=lambda name: one.cells[name] == 0)  # a zero says little of a person
     shown = [*rest[:_CELLS], *(name for name in one.cells if name in columns)]
     number = result.sensitive is not None and result.sensitive.shift is not None
+    found = [named(value, labels) for value in (one.decision, one.twin_decision)]
+    decision, instead = (
+        _short(value if number else value_name(value, result.settings.get("target"))) for value in found
+    )
     return Message(
         "first.example_number" if number else "first.example",
         where=result.scope.place(one.row),
         cells=", ".join(f"{_short(name)} {_short(one.cells[name])}" for name in shown),
         twin=[f"{_short(name)} {_short(value)}" for name, value in one.twin.items()],
-        decision=_short(named(one.decision, labels)),
-        twin_decision=_short(named(one.twin_decision, labels)),
+        decision=decision,
+        twin_decision=instead,
     )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from likewise.core.errors import bad_parameter
 from likewise.core.messages import Texts, check_language
-from likewise.core.text import join_words, option, value_words
+from likewise.core.text import join_words, option
 from likewise.report.comparison import compared_measures, without_groups
 from likewise.report.document import KINDS
-from likewise.report.first_words import by_attribute, disadvantaged
+from likewise.report.first_words import by_attribute, disadvantaged, value_name
 from likewise.report.page import Answer, Tone, asset, render_page, section
 from likewise.report.person import person_page
 from likewise.report.proxies import proxies_page
@@ -221,7 +221,18 @@ class _AuditParts:
             first += [
                 row | {"against": row["recorded"] == value and row["gain"] > row["lose"]} for row in listed
             ]
-        return {"first": first, "all": everything if moved and len(everything) > len(first) else []}
+        return {
+            "first": first,
+            "still": self._still() if moved else [],
+            "all": everything if moved and len(everything) > len(first) else [],
+        }
+
+    def _still(self) -> list[str]:
+        """The attributes by which alone nothing was found to change."""
+        if (self.summary["directions"] or {"other": 0})["other"] != 0:
+            return []
+        listed = by_attribute(self._directed())
+        return [name for name, rows in listed if not any(row["lose"] + row["gain"] for row in rows)]
 
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
@@ -234,9 +245,11 @@ class _AuditParts:
         said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
         change = [f"{name} {cell_words(self.texts, value)}" for name, value in one["change"].items()]
         key = "page.card.sentence_number" if self.numbers else "page.card.sentence"
+        target = None if self.numbers else self.document["computed"]["settings"].get("target")
+        named = {name: value_name(value, target) for name, value in said.items()}
         return {
             "where": self.said(one["where"]) if one["row"] is not None else self._row(one),
-            "sentence": self.texts(key, change=change, **said),
+            "sentence": self.texts(key, change=change, **named),
             "lines": [(name, one["cells"][name], value) for name, value in one["change"].items()]
             + [(name, one["cells"][name], None) for name in rest[:5]],
             **said,
@@ -261,15 +274,18 @@ class _AuditParts:
         name = "mean" if self.numbers else "share"
         found = sorted(found, key=lambda one: -one[name])
         kept = found if len(found) <= _OUTCOMES else [*found[: _OUTCOMES // 2], *found[-_OUTCOMES // 2 :]]
-        return [one | {"name": ", ".join(map(value_words, one["values"].values()))} for one in kept]
+        return [
+            one | {"name": ", ".join(value_name(value, name) for name, value in one["values"].items())}
+            for one in kept
+        ]
 
     def _rates(self) -> list[dict[str, Any]]:
         texts, tables = self.texts, []
         for attribute, rows in by_attribute(self.summary["group_rates"] or ()):
             names = [name for name in _RATES if any(row.get(name) is not None for row in rows)]
-            names = [
-                name for name in names if name != "changed" or (self.summary["changed"] or {}).get("count")
-            ]
+            if len(self.columns) > 1 or not (self.summary["changed"] or {}).get("count"):
+                # Of several columns, the one that a decision changes with need not be that of the group.
+                names = [name for name in names if name != "changed"]
             tables.append(
                 {
                     "attribute": attribute,
@@ -318,7 +334,7 @@ class _AuditParts:
             for one in counts[1:]:
                 listed = texts("page.people.then", one=listed, two=one)
             lede = texts("page.people.lede", kinds=listed, total=total)
-        if len(self.columns) > 1 and not side:
+        if len({len(row["change"]) for row in rows}) > 1 and not side:
             lede += " " + texts("page.people.fewest")
         if len(rows) < total:
             lede += " " + texts("page.people.part", listed=len(rows))
@@ -370,10 +386,13 @@ class _AuditParts:
             gain = (self.summary["directions"] or {}).get("gain")
             listed = sum(row["direction"] == "gain" for row in self.summary["people"])
             who = "page.next.review_part" if listed < (gain or 0) else "page.next.review"
-            said = {"n": gain, "listed": listed, "columns": columns, "favourable": self.favourable}
+            moving = [name for name in columns if name not in self._still()] or columns
+            alone = sum(row["gain"] for row in self._directed() if row["attribute"] == moving[0])
+            entry = moving if len(moving) == 1 and alone == gain else columns
+            said = {"n": gain, "listed": listed, "columns": entry, "favourable": self.favourable}
             review = texts(who, **said) if gain else texts("page.next.review_listed")
             mend = "page.next.mend_number" if self.summary["changed"] is None else "page.next.mend"
-            return [*steps, review, texts("page.next.decide", columns=columns), texts(mend)]
+            return [*steps, review, texts("page.next.decide", columns=moving), texts(mend)]
         proxies = texts("page.next.proxies", columns=columns)
         if any(row.get("rate") is not None for row in self.summary["group_rates"] or ()):
             proxies += " " + texts("page.next.rates")
@@ -485,6 +504,7 @@ def _comparison_page(
         texts("page.compared.badge", n=len(entries)),
         "plain",
         told,
+        large=len(told),
         warnings=warnings,
         body=str(macros.side_by_side(measures, listed))
         + f'<p class="lede">{texts("page.compared.lede", level=level)}</p>',

@@ -102,7 +102,7 @@ def render_page(
     `scope` says of what the page is: names and values, before the date, the files and the command of the provenance.
     `scripts` are JavaScript sources, each run in a scope of its own, and `data` the JSON that they read by its
     element's id. A page without scripts allows none. A page with an answer has an annex and lines to sign; a `sheet` is
-    printed on one sheet of paper, without the annex. A `personal` page says that people are listed in it.
+    printed on one sheet of paper, without the annex. A `personal` page says that people are listed.
     """
     script = "".join(f"(() => {{\n{source}}})();\n" for source in scripts)
     parts = [] if answer is None else [answer.html(texts)]
@@ -123,7 +123,8 @@ def render_page(
         f'<button type="button" class="button needs-js" id="save-data">{escape(texts("page.save"))}</button>'
     )
     line = "\n"
-    foot = texts("page.written", version=__version__) + (f" {texts('page.personal')}" if personal else "")
+    if personal:
+        scope = [*scope, (texts("page.contains"), texts("page.personal"))]
     page = f"""<!doctype html>
 <html lang="{texts.language}"{' class="no-js"' if script else ""}>
 <head>
@@ -148,7 +149,7 @@ def render_page(
 {line.join(parts)}
 </main>
 <footer class="wrap foot">
-<span>{escape(foot)}</span>
+<span>{escape(texts("page.written", version=__version__))}</span>
 {save if data and answer is not None else ""}
 </footer>
 {read}{f"<script>{script}</script>{line}" if script else ""}</body>

@@ -110,7 +110,7 @@ def recourse_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
             cells_section(texts("recourse.people_title"), names, people, id="people"),
         ],
         "annex": [settings_section(document["settings"], texts)],
-        "personal": bool(document["people"]),
+        "personal": bool(people),
     }
 
 

@@ -172,8 +172,8 @@ def audit_lines(
     room = lines - len(top) - len(verdict) - 3
     sure, one = _gap(result, wrapped), example_person(result)
     sure += wrapped(found.sure, most=min(max(room - len(sure) - 4, 2), 6))
-    example = [] if one is None else wrapped(example_words(result, one, names), most=3)
-    rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
+    example = [] if one is None else wrapped(example_words(result, one, names), most=room)
+    rates = [line for words in _rates(result, names) for line in wrapped(words, most=room)]
     bars = _bars(result, say, width)
     room -= len(sure)
     for part, least in ((bars, 2), (example, len(example)), (rates, 1)):
@@ -219,8 +219,10 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
         return []
     most = max(int(shown[left].max()), int(shown[right].max()), 1)
     # A count of up to seven signs beside a bar.
-    side, heads = _BAR + 8, (say(f"effect.{left}"), say(f"effect.{right}"))
-    room = width - 3 - side - max(side + (20 if numbers else 0), len(heads[1]) + 1)
+    side, heads = _BAR + 8, [say(f"effect.{left}"), say(f"effect.{right}")]
+    if numbers:
+        heads[1] = f"{heads[1].ljust(side - 1)}  {say('effect.average')}"
+    room = width - 3 - side - max(side, len(heads[1]) + 1)
     lines = [f"  {heads[0].rjust(room + side - 1)} │ {heads[1]}"]
     for _, row in shown.iterrows():
         name = printable(_exchange(row))
@@ -229,8 +231,8 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
         counts = [say.number(int(row[side]), "whole") for side in (left, right)]
         before = f"{counts[0]} {bars[0]}" if bars[0] else f"{counts[0]} "
         after = f"{bars[1]} {counts[1]}" if bars[1] else f" {counts[1]}"
-        more = "  " + say("effect.change", change=float(row["change"])) if numbers else ""
-        lines.append(f"  {name.ljust(room)}{before.rjust(side)}│{after}{more}")
+        more = f"  {say.number(float(row['change']), 'number')}" if numbers else ""
+        lines.append(f"  {name.ljust(room)}{before.rjust(side)}│{(after.ljust(side) + more).rstrip()}")
     return lines
 
 

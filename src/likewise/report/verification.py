@@ -74,6 +74,7 @@ def _rules(document: Mapping[str, Any], texts: Texts, most: int) -> list[str]:
     return [
         texts("verified.rule", within=_share(rule["within"], texts), rows=rule["rows"]).strip()
         for rule in document["rules"][:most]
+        if rule["rows"] != "everybody"
     ]
 
 

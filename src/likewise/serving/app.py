@@ -92,12 +92,12 @@ def kept_page(
     try:
         explore = explore_document(
             matched.domain,
-            case.frame[list(matched.columns)],
-            case.y,
+            case.people[list(matched.columns)],
+            case.labels,
             models={audited.title: matched.model},
             sensitive_features=[name for name in case.sensitive if name in matched.columns],
             results={audited.title: audited.result},
-            places=case.places,
+            places=case.found.people.places,
             endpoint={"url": f"/api/audits/{number}/score", "token": token},
         )
     except InputError as error:

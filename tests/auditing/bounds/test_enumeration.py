@@ -180,8 +180,8 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     frame.assign(y=y).to_parquet(tmp_path / "people.parquet", row_group_size=7)
     metric = lw.ExpertSubspace(["sex", "job"]).fit(frame).metric_
     from likewise.auditing.auditor import audit_asked
+    from likewise.auditing.first_answer import AuditRequest
     from likewise.auditing.partitions.runner import Sizes
-    from likewise.auditing.request import AuditRequest
     from likewise.auditing.search.contract import read_searches
 
     model = answers_of_a_table(0)

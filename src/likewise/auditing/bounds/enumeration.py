@@ -206,7 +206,7 @@ class FreeTwins:
             assert columns is not None and free is not None  # noqa: PT018 (why_not says so)
             column = columns[i]
             known = [column.categories[int(v)] for v in free] if column.categories else [int(v) for v in free]
-            fields.append(rows.field(column.name, known, owner="audit"))
+            fields.append(rows.field(column.name, known))
             partial.append(len(known) < len(column.categories))
             # A column by itself begins at 0.
             alone = replace(column, start=0, stop=column.width)

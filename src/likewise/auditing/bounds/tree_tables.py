@@ -193,23 +193,17 @@ class TableTrees:
     def split_rows(
         self, layout: TableLayout, base: FloatArray, rng: np.random.Generator, most: int
     ) -> FloatArray:
-        """Rows that reach splits and stand on both sides of them: the cut and the next value, every category."""
+        """Rows on both sides of splits that they reach, the cut and the next value, every category; and rows in leaves."""
         inner = np.flatnonzero(self.left >= 0)
         if not len(inner) or not len(base):
             return np.zeros((0, layout.n_columns))
         each = max(2.0, float(np.where(self.group[inner] >= 0, layout.count[self.column[inner]], 2).mean()))
         nodes = rng.permutation(inner)[: max(1, int(most / each))]
-        low, high, allowed, possible = self._paths(layout, nodes)
-        nodes, low, high, allowed = nodes[possible], low[possible], high[possible], allowed[possible]
-        rows = np.clip(base[rng.integers(len(base), size=len(nodes))], low, high)
-        for i in np.flatnonzero(layout.is_category):
-            at = allowed[:, layout.its(i)] != 0
-            kept = at[np.arange(len(rows)), rows[:, i].astype(np.int64)]
-            drawn = (rng.random(at.shape) * at).argmax(axis=1)
-            rows[:, i] = np.where(kept, rows[:, i], drawn)
+        nodes, rows, low, high, allowed = self._rows_at(layout, nodes, base, rng)
+        leaves = rng.permutation(np.flatnonzero(self.left < 0))
+        found = [self._rows_at(layout, np.resize(leaves, min(16 * len(leaves), most // 8)), base, rng)[1]]
         column, cut = self.column[nodes], self.cut[nodes]
         at = np.arange(len(nodes))
-        found = []
         after = np.where(layout.is_integer[column], cut + 1.0, np.nextafter(cut, np.inf))
         numbers = self.group[nodes] < 0
         for value in (cut, after):
@@ -225,6 +219,19 @@ class TableTrees:
             part[np.arange(len(part)), column[fits]] = float(code)
             found.append(part)
         return np.concatenate(found)
+
+    def _rows_at(
+        self, layout: TableLayout, nodes: IntArray, base: FloatArray, rng: np.random.Generator
+    ) -> Any:
+        """Nodes that rows can reach, with somebody's row moved to each, and the part of the domain that reaches it."""
+        low, high, allowed, possible = self._paths(layout, nodes)
+        nodes, low, high, allowed = nodes[possible], low[possible], high[possible], allowed[possible]
+        rows = np.clip(base[rng.integers(len(base), size=len(nodes))], low, high)
+        for i in np.flatnonzero(layout.is_category):
+            at = allowed[:, layout.its(i)] != 0
+            kept = at[np.arange(len(rows)), rows[:, i].astype(np.int64)] & (rng.random(len(rows)) < 0.5)
+            rows[:, i] = np.where(kept, rows[:, i], (rng.random(at.shape) * at).argmax(axis=1))
+        return nodes, rows, low, high, allowed
 
     def _paths(self, layout: TableLayout, nodes: IntArray) -> tuple[FloatArray, FloatArray, ByteArray, Any]:
         """The part of the domain that reaches each node, and whether there is any."""

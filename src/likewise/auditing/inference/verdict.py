@@ -262,7 +262,8 @@ def _changed_words(result: AuditResult) -> Message:
     only = result.sensitive
     assert only is not None
     key = "headline.changed" if found.exact else "headline.changed_at_least"
-    said = Message(key, n=found.count, people=found.n, share=found.share, columns=list(only.attributes))
+    count = {"n": found.count, "people": found.n, "share": found.share}
+    said = Message(key, **count, columns=list(only.attributes))
     table = result.effects
     if result.favourable is None or table is None:
         return Message("headline.name_favourable", count=said)
@@ -276,9 +277,12 @@ def _changed_words(result: AuditResult) -> Message:
         first,
         *(row for _, row in table[(table["attribute"] == first["attribute"]) & there & back].iterrows()),
     ]
-    rows.sort(key=lambda row: row["lose"] - row["gain"])
+    # First who has a disadvantage now; a direction in which nothing changes comes last.
+    rows.sort(key=lambda row: (row["lose"] + row["gain"] == 0, row["lose"] - row["gain"]))
     effect = exchange_words(rows)
     if sum(row["lose"] + row["gain"] for row in rows) == found.count:
+        # These entries alone change every decision that is counted.
+        said = Message(key, **count, columns=[str(first["attribute"])])
         return Message("headline.both", count=said, effect=effect)
     return Message("headline.largest", count=said, effect=effect)
 

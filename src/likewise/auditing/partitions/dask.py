@@ -40,22 +40,6 @@ _QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.system
 _NUMERIC = ("numpy", "pandas", "pyarrow", "scikit-learn", "torch")
 
 
-def start_workers(workers: int, memory_limit: str | int | None) -> Any:
-    """Start worker processes on this machine, one thread each."""
-    distributed = _distributed()
-    import dask
-
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": WORKER_ENVIRONMENT} | _QUIET):
-        return distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=memory_limit,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
-        )
-
-
 def connect(address: Any, timeout: float) -> Any:
     """Connect to a scheduler, or to a cluster object."""
     distributed = _distributed()
@@ -107,16 +91,6 @@ def check_versions(found: Mapping[str, Any]) -> None:
                 f"{place} has {name} {theirs.get(name)}, this process has {mine.get(name)}: numbers may differ in "
                 "their last digits.",
                 stacklevel=2,
-            )
-
-
-def check_files(client: Any, paths: Sequence[str]) -> None:
-    """Raise an `InputError` where a worker cannot see a file that this process sees."""
-    for worker, missing in client.run(missing_files, list(paths)).items():
-        if missing:
-            raise InputError(
-                f"The Dask worker {worker} sees {len(paths) - len(missing)} of {len(paths)} Parquet files; missing is "
-                f"{missing[0]}. Put them where every worker finds them under the same path."
             )
 
 
@@ -207,7 +181,19 @@ class DaskEngine(Engine):
 
     def _start(self) -> None:
         if self.address is None:
-            self._cluster = start_workers(self.workers, self.memory_limit)
+            distributed = _distributed()
+            import dask
+
+            # Worker processes on this machine, one thread each.
+            with dask.config.set({"distributed.nanny.pre-spawn-environ": WORKER_ENVIRONMENT} | _QUIET):
+                self._cluster = distributed.LocalCluster(
+                    n_workers=self.workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    memory_limit=self.memory_limit,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs=logging.ERROR,
+                )
         self._client = connect(self._cluster or self.address, self.timeout)
         # Nothing is imported there to answer.
         check_versions(self._client.get_versions(check=False, packages=["likewise", *_NUMERIC]))
@@ -236,7 +222,12 @@ class DaskEngine(Engine):
 
     def check(self, paths: Sequence[str]) -> None:
         """Raise where a worker cannot see a file."""
-        check_files(self._client, paths)
+        for worker, missing in self._client.run(missing_files, list(paths)).items():
+            if missing:
+                raise InputError(
+                    f"The Dask worker {worker} sees {len(paths) - len(missing)} of {len(paths)} Parquet files; missing is "
+                    f"{missing[0]}. Put them where every worker finds them under the same path."
+                )
 
     def forget(self, folder: str) -> None:
         """Remove a folder of temporary files here and on every worker."""

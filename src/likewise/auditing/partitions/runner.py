@@ -19,13 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps, Frontier, steps_of
-from likewise.auditing.first_answer import Clock, first_answer, ready_people
+from likewise.auditing.first_answer import AuditRequest, Clock, first_answer, ready_people
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import prices_around
 from likewise.auditing.partitions.engine import Engine, LocalEngine
@@ -42,12 +42,11 @@ from likewise.auditing.partitions.tables import (
 )
 from likewise.auditing.people import AuditedPeople, rows_of
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.request import AuditRequest
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import enumerate_sensitive
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.auditing.search.contract import Budget, Search, choose_searches
+from likewise.auditing.search.contract import Budget, choose_searches
 from likewise.auditing.worst_case import (
     Ending,
     FoundSums,
@@ -171,7 +170,7 @@ def settle_part(
 ) -> SettledSums:
     """Say what λ* means for a part's people, and write their unfair map if a folder is given."""
     start, frontier = time.process_time(), _kept(job, part)
-    taken = steps_of(frontier).taken(cut.lambda_, frontier.n_rows, cut.before - part.first)
+    taken = steps_of(frontier).taken(cut[0], frontier.n_rows, cut[1] - part.first)
     if folder is not None:
         _write_map(job, part, taken, Path(folder))
     harm = frontier.loss[frontier.corners(taken)] - frontier.base_loss
@@ -236,15 +235,9 @@ class Worst:
         return Worst.of(*both, top=top)
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Which steps of the frontiers the worst case takes: those that gain more than λ per squared distance.
-
-    Those that gain just λ are taken by the people before a number.
-    """
-
-    lambda_: float
-    before: int = 0
+# Which steps of the frontiers the worst case takes: λ, of which steps that gain more per squared distance are taken; and
+# the number of the person before whom steps that gain just as much are taken as well.
+Cut: TypeAlias = tuple[float, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,9 +339,19 @@ def audit_parquet(
         if progress is True and runner.dashboard is not None:
             write_error(f"Dashboard of {runner.describe()}: {runner.dashboard}")
         runner.check(table.paths)
+        sizes = sizes or Sizes()
+        parts = table.parts(sizes.part)
+        n = sum(part.rows for part in parts)
+        if not n:
+            raise InputError("audit: the Parquet files have no rows.")
+        if table.sample is None:
+            # People drawn at random, and those who show what else occurs.
+            random = asked.draw(sizes.sample, n)
+            known, frame, numbers, _ = survey(runner, table, parts, random)
+            table = replace(known, sample=Sample(known.people(frame), np.isin(numbers, random)))
         if not asked.worst_case:
-            return _first_question(asked, table, runner, sizes or Sizes(), clock, progress)
-        audit = _prepare(asked, table, runner, sizes or Sizes(), progress)
+            return _first_question(asked, table, runner, parts, sizes.chunk, clock, progress)
+        audit = _prepare(asked, table, runner, parts, sizes, progress)
         clock.lap("prepare")
         try:
             return audit.result(asked, folder, clock)
@@ -358,21 +361,13 @@ def audit_parquet(
                 folder.discard()
 
 
-@dataclass(frozen=True, eq=False)
-class Counting:
-    """What all parts share if nothing is asked but what changes with the sensitive columns alone."""
-
-    table: ParquetTable
-    people: AuditedPeople
-    chunk_rows: int
-
-
-def count_part(job: Counting, part: Part) -> SensitiveSums | None:
+def count_part(job: tuple[ParquetTable, AuditedPeople, int], part: Part) -> SensitiveSums | None:
     """Ask about the counterparts of a part's people, and count what becomes of them."""
+    table, people, chunk_rows = job
     total: SensitiveSums | None = None
     first = part.first
-    for rows in job.table.chunks(part, job.chunk_rows):
-        found = enumerate_sensitive(job.people.of(rows.frame, rows.y, first=first, absent=rows.absent))
+    for rows in table.chunks(part, chunk_rows):
+        found = enumerate_sensitive(people.of(rows.frame, rows.y, first=first, absent=rows.absent))
         first += len(rows.frame)
         if found is not None:
             sums = SensitiveSums.of(found)
@@ -384,40 +379,34 @@ def _first_question(
     asked: AuditRequest,
     table: ParquetTable,
     engine: Engine,
-    sizes: Sizes,
+    parts: Sequence[Part],
+    chunk_rows: int,
     clock: Clock,
     progress: bool | OnProgress,
 ) -> AuditResult:
     """Answer the first question about everybody in the files; a sample tells which values there are."""
-    parts = table.parts(sizes.part)
-    n = sum(part.rows for part in parts)
-    if table.sample is None:
-        table = _sampled(asked, table, engine, parts, sizes.sample)
     assert table.sample is not None
-    some = table.sample.rows
+    some, n = table.sample.rows, sum(part.rows for part in parts)
     people = ready_people(asked.people(some.frame, some.y).with_known(total=n, absent=some.absent))
     clock.lap("prepare")
-    empty = replace(people, rows=None, y=None, absent=None)
-    job = Counting(replace(table, sample=None), empty, sizes.chunk)
+    job = replace(table, sample=None), replace(people, rows=None, y=None, absent=None), chunk_rows
     total: SensitiveSums | None = None
     for sums in _tracked(engine.map(count_part, job, parts), parts, "asking about people", progress):
         total = sums if total is None else total if sums is None else total.merge(sums)
-    where = {"engine": engine.describe(), "parts": len(parts)}
     found = first_answer(people, total, asked, n=n, clock=clock)
-    return replace(found, settings=found.settings | where)
+    return replace(found, settings=found.settings | {"engine": engine.describe(), "parts": len(parts)})
 
 
 def _prepare(
-    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes, progress: bool | OnProgress
+    asked: AuditRequest,
+    table: ParquetTable,
+    engine: Engine,
+    parts: Sequence[Part],
+    sizes: Sizes,
+    progress: bool | OnProgress,
 ) -> AuditRunner:
     """Prepare an audit: a sample tells what is learned from people, a pool who is compared."""
-    parts = table.parts(sizes.part)
-    n = sum(part.rows for part in parts)
-    if not n:
-        raise InputError("audit: the Parquet files have no rows.")
-    if table.sample is None:
-        table = _sampled(asked, table, engine, parts, sizes.sample)
-    sample = table.sample
+    sample, n = table.sample, sum(part.rows for part in parts)
     assert sample is not None
     people, y = sample.rows.frame, sample.rows.y
     some = problem_of(asked, people, y, total=n, absent=sample.rows.absent)
@@ -439,7 +428,10 @@ def _prepare(
     prepared = prepare(asked, problem, chosen, left_out)
     prepared, known = _priced(prepared, sample)
     bounds = () if known is None else tuple(one for one in known.bounds if one.about == "population")
-    bounds += _proved(provers, drawn, n, prepared)
+    if provers and not prepared.budget.spent:
+        # What a random sample proves about the table, in less than half of the time left.
+        half = Budget(0.4 * prepared.budget.left)
+        bounds += tuple(one for prover in provers for one in prover.prove_table(drawn, n, prepared.eps, half))
     said = (Message("assumption.sample", people=drawn.n),) if provers or known is not None else ()
     prepared = replace(
         prepared,
@@ -457,17 +449,7 @@ def _prepare(
         turns=-(-len(parts) // engine.at_once),
         at_once=engine.at_once,
     )
-    return AuditRunner(engine, job, parts, prepared, bounds, progress)
-
-
-def _proved(provers: Sequence[Search], drawn: AuditProblem, n: int, prepared: Prepared) -> tuple[Bound, ...]:
-    """Return what a random sample proves about the table, in less than half of the time left."""
-    budget = prepared.budget
-    if not provers or budget.spent:
-        return ()
-    half = Budget(0.4 * budget.left)
-    found = [prover.prove_table(drawn, n, prepared.eps, half) for prover in provers]
-    return tuple(bound for bounds in found for bound in bounds)
+    return AuditRunner(engine, job, parts, n, prepared, bounds, progress)
 
 
 def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Ending | None]:
@@ -483,15 +465,6 @@ def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Ending | None
     return replace(prepared, searches=searched.again), searched.ending
 
 
-def _sampled(
-    asked: AuditRequest, table: ParquetTable, engine: Engine, parts: Sequence[Part], size: int
-) -> ParquetTable:
-    """Return the table with people drawn at random, and those who show what else occurs."""
-    random = asked.draw(size, sum(part.rows for part in parts))
-    known, frame, numbers, _ = survey(engine, table, parts, random)
-    return replace(known, sample=Sample(known.people(frame), np.isin(numbers, random)))
-
-
 @dataclass(frozen=True, eq=False)
 class AuditRunner:
     """One audit, part by part."""
@@ -499,15 +472,11 @@ class AuditRunner:
     engine: Engine
     job: Job
     parts: Sequence[Part]
+    n: int
     prepared: Prepared
     # What a sample proves of everybody.
     bounds: tuple[Bound, ...]
     progress: bool | OnProgress
-
-    @property
-    def n(self) -> int:
-        """Number of people."""
-        return sum(part.rows for part in self.parts)
 
     def result(self, asked: AuditRequest, folder: MapFolder | None, clock: Clock) -> AuditResult:
         """Search, find λ*, settle, and put the numbers together."""
@@ -559,14 +528,14 @@ class AuditRunner:
         """Let the steps that are worth just λ* be taken in the order of the table, until the budget is spent."""
         room, fits = steps.room(eps, self.n)
         if not fits:
-            return Cut(lam if eps > 0 else math.inf)
+            return (lam if eps > 0 else math.inf), 0
         needed = list(self.engine.map(partial(tied_part, lam=lam, room=room), self.job, self.parts))
         for part, (_, transport) in zip(self.parts, needed, strict=True):
             if transport > room:
                 ((before, _),) = self.engine.map(partial(tied_part, lam=lam, room=room), self.job, [part])
-                return Cut(lam, before)
+                return lam, before
             room -= transport
-        return Cut(lam, self.n)
+        return lam, self.n
 
     def _maps(self, several: Sequence[Worst]) -> list[UnfairMap]:
         """Show the most harmed people beside their twins, who are searched again."""

@@ -20,7 +20,7 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from likewise.auditing.partitions.engine import Engine
-from likewise.core.checks import IntArray
+from likewise.core.checks import BoolArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.frames import with_columns
 from likewise.data.table_files import from_arrow
@@ -64,7 +64,7 @@ class Sample:
 
     rows: Rows
     # Who was drawn at random, not looked for.
-    random: np.ndarray[Any, np.dtype[np.bool_]]
+    random: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,12 +198,6 @@ class ParquetTable:
             found.append(batch.take(pa.array(inside)))
             seen += batch.num_rows
         return pa.Table.from_batches(found)
-
-    def take(self, numbers: IntArray) -> Rows:
-        """Return some people by number, in the order asked for, one part in memory at a time."""
-        order = np.argsort(numbers, kind="stable")
-        wanted = parts_of(numbers[order], self.parts())
-        return self.joined([self.pick(part, some) for part, some in wanted], np.argsort(order, kind="stable"))
 
     def joined(self, picked: Sequence[pa.Table], order: Any = None) -> Rows:
         """Return people and labels that `pick` gave, one below the other or in an order."""
@@ -358,17 +352,13 @@ class Seen:
         return np.array(sorted(found | set(self.gaps.values())), dtype=np.int64)
 
 
-class Surveyed(NamedTuple):
-    """A table whose types are known, some of its rows, their numbers, and what occurs."""
+def survey(
+    engine: Engine, table: ParquetTable, parts: Sequence[Part], drawn: IntArray
+) -> tuple[ParquetTable, pd.DataFrame, IntArray, Seen]:
+    """Read people drawn at random, and with them rows that show all that occurs.
 
-    table: ParquetTable
-    frame: pd.DataFrame
-    numbers: IntArray
-    seen: Seen
-
-
-def survey(engine: Engine, table: ParquetTable, parts: Sequence[Part], drawn: IntArray) -> Surveyed:
-    """Read people drawn at random, and with them rows that show all that occurs."""
+    Returns the table with its types, these rows, their numbers, and what occurs.
+    """
     inside = dict(parts_of(drawn, parts))
     items = [(part, inside.get(part, drawn[:0])) for part in parts]
     picked, seen = [], Seen()
@@ -380,7 +370,7 @@ def survey(engine: Engine, table: ParquetTable, parts: Sequence[Part], drawn: In
     numbers = np.concatenate([drawn, more])
     order = np.argsort(numbers)
     frame = table.raw(_together(picked, order))
-    return Surveyed(replace(table, dtypes=dict(frame.dtypes)), frame, numbers[order], seen)
+    return replace(table, dtypes=dict(frame.dtypes)), frame, numbers[order], seen
 
 
 def _survey_part(table: ParquetTable, item: tuple[Part, IntArray]) -> tuple[pa.Table, Seen]:

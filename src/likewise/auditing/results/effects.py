@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import IntArray
+from likewise.core.checks import BoolArray, IntArray
 from likewise.core.exact_sum import ExactSum, Moments
 from likewise.core.plain import beside, plain_cell
 from likewise.data.missing_values import MISSING_WORD
@@ -28,8 +28,6 @@ ANY, OTHER, ANOTHER = "any value", "any other value", "another value"
 # Combinations of several attributes that are counted, people listed of each decision.
 MAX_COMBINATIONS, MAX_LISTED = 24, 5000
 LOWER, HIGHER = "lower", "higher"
-
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -382,7 +380,7 @@ def _outcomes(found: Enumeration) -> tuple[Outcome, ...]:
     return tuple(listed)
 
 
-def _groups(found: Enumeration, changed: Mask) -> tuple[GroupCount, ...]:
+def _groups(found: Enumeration, changed: BoolArray) -> tuple[GroupCount, ...]:
     problem, names, counted = found.problem, _names(found), []
     labelled = problem.labels if names and problem.labelled else np.zeros(problem.n, dtype=np.int64)
     labels, label_codes = np.unique(labelled, return_inverse=True)

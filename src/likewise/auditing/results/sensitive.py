@@ -22,10 +22,11 @@ from likewise.auditing.editable_rows import (
     check_combinations,
 )
 from likewise.auditing.people import APART, AuditedPeople, TableCoordinates, differ_alike, tabular
-from likewise.core.checks import FloatArray, IntArray
+from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
+from likewise.data.tabular import TabularDomain
 
 # Which values the sensitive columns of twins are given: all that can exist if they are few, else a fine
 # choice of them.
@@ -54,15 +55,20 @@ class SensitiveValues:
 def sensitive_values(problem: AuditedPeople) -> SensitiveValues:
     """Choose the values of the sensitive columns; nothing is asked of the model."""
     edits, rows = problem.sensitive_edits, problem.editable()
-    open_parts = [part for part in edits if isinstance(part, Edit) and _takes_all(part)]
-    columns = {part.column: rows.numbers(part.column) for part in open_parts}
+    open_columns = [
+        part.column
+        for part in edits
+        if isinstance(part, Edit)
+        and (part.values is None or (isinstance(part.values, str) and part.values == "all"))
+    ]
+    columns = {name: rows.numbers(name) for name in open_columns}
     numbers = {name: found for name, found in columns.items() if found is not None}
-    settled = {
-        part.column: tuple(rows.field(part.column, owner="audit").values)
-        for part in open_parts
-        if part.column not in numbers
-    }
-    others = prod(_count(part, settled) for part in edits if _column(part) not in numbers)
+    settled = {name: tuple(rows.field(name).values) for name in open_columns if name not in numbers}
+    others = prod(
+        len(settled.get(part.column, part.values or ())) if isinstance(part, Edit) else len(part)
+        for part in edits
+        if not (isinstance(part, Edit) and part.column in numbers)
+    )
     n = problem.n if problem.total is None else problem.total
     room = min(MAX_TWINS, max(ALL_WHOLE, MAX_ROWS // max(n, 1))) / max(others, 1)
     most = max(LEAST, int(room ** (1.0 / len(numbers)) + 1e-9)) if numbers else 0
@@ -85,20 +91,6 @@ def sensitive_values(problem: AuditedPeople) -> SensitiveValues:
         for part in edits
     )
     return SensitiveValues(chosen, exact, bands, few)
-
-
-def _takes_all(part: Edit) -> bool:
-    return part.values is None or (isinstance(part.values, str) and part.values == "all")
-
-
-def _column(part: Any) -> Any:
-    return part.column if isinstance(part, Edit) else None
-
-
-def _count(part: Any, settled: dict[Any, tuple[Any, ...]]) -> int:
-    if not isinstance(part, Edit):
-        return len(part)
-    return len(settled.get(part.column, part.values or ()))
 
 
 def _numbers(
@@ -165,8 +157,6 @@ IMPOSSIBLE = -2
 # A change of an answer that is not rounding.
 _CLEAR = 1e-6
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
-
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
@@ -177,7 +167,7 @@ class Attribute:
     fields: tuple[Field, ...]
     codes: IntArray  # of each value, one for each field; -1 leaves the cell
     own: IntArray  # the value of each person; -1 if it is missing, or a number that is not tried
-    lacking: Mask
+    lacking: BoolArray
     shown: IntArray  # the values that are counted one by one
     edges: FloatArray | None = None  # of the ranges that people are grouped by, for a number with many values
     numbers: FloatArray | None = None
@@ -196,27 +186,59 @@ class Attribute:
         return self.edges is not None
 
 
-@dataclass(frozen=True, eq=False)
 class Enumeration:
     """The model's answers about everybody with every combination of sensitive values.
 
     ``answers[group[i], e]`` is the decision (a class's position; a number for a regression) about person i with
-    combination e, and ``alone[k][i, v]`` the one if attribute k alone has its value v.
+    combination e, and ``alone[k][i, v]`` the one if attribute k alone has its value v. The model is asked once about
+    each distinct pair of (rest of the row, combination). `worst` is the highest loss of each person's counterparts, and
+    `worst_at` its combination, if losses were asked for.
     """
 
-    problem: AuditedPeople
-    people: EditableRows
-    attributes: tuple[Attribute, ...]
-    combinations: IntArray  # (combinations, attributes): positions of values
-    group: IntArray
-    answers: np.ndarray[Any, Any]
-    alone: tuple[np.ndarray[Any, Any], ...]
-    own: np.ndarray[Any, Any]
-    worst: FloatArray | None  # highest loss of each person's counterparts, if losses were asked for
-    worst_at: IntArray | None  # its combination
-    exact: bool
-    unmoved: frozenset[str]
-    telling: bool
+    def __init__(
+        self,
+        problem: AuditedPeople,
+        people: EditableRows,
+        attributes: tuple[Attribute, ...],
+        *,
+        exact: bool,
+        losses: bool,
+    ) -> None:
+        self.problem, self.people, self.attributes, self.exact = problem, people, attributes, exact
+        self._shape = [len(one.codes) for one in attributes]
+        # (combinations, attributes): positions of values
+        every = np.unravel_index(np.arange(prod(self._shape)), self._shape)
+        self.combinations: IntArray = np.stack(every, axis=1).astype(np.int64)
+        # A cell that some combination leaves as it is belongs to the rest of the row.
+        written = [
+            part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()
+        ]
+        self.group, self._first = _distinct_rests(people, written, problem.n)
+        size, decides = (len(self._first), len(self.combinations)), problem.decides
+        self.answers: np.ndarray[Any, Any] = (
+            np.full(size, IMPOSSIBLE, dtype=np.int16) if decides else np.full(size, np.nan)
+        )
+        self._outputs, self.own = problem.outputs, problem.decided.copy()
+        self.worst: FloatArray | None = problem.base_loss.copy() if losses else None
+        self.worst_at: IntArray | None = np.zeros(problem.n, dtype=np.int64) if losses else None
+        # Whether a decision comes with the outputs that it follows from; else decisions alone are half the work.
+        self._graded = losses or not decides or problem.coordinates.model.decides_by_outputs
+        # Whether every combination of possible values is possible, so that counterparts need not be checked.
+        self._certain = type(problem.coordinates.domain) is TabularDomain
+        self._moved = np.zeros(len(attributes), dtype=bool)
+        order = np.argsort(self.group, kind="stable")
+        ends = np.searchsorted(self.group[order], np.arange(size[0] + 1))
+        step = max(1, _BLOCK // size[1])
+        for start in range(0, size[0], step):
+            stop = min(start + step, size[0])
+            self._ask_block(start, stop, order[ends[start] : ends[stop]])
+        still = [one for k, one in enumerate(attributes) if not self._moved[k] and not self._moves(k)]
+        self.unmoved = frozenset(str(part.name) for one in still for part in one.fields)
+        # Decisions alone, and probabilities that were rounded to certainty, do not show small changes.
+        graded = problem.coordinates.model.gives_probabilities
+        sure = ((self._outputs == 0) | (self._outputs == 1)).all(axis=1)
+        self.telling = exact and bool(self.unmoved) and (not graded or float(sure.mean()) <= 0.5)
+        self.alone = self._ask_alone()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -229,11 +251,11 @@ class Enumeration:
         return None if self.worst is None else np.maximum(self.worst - self.problem.base_loss, 0.0)
 
     @property
-    def flips(self) -> Mask:
+    def flips(self) -> BoolArray:
         """Whose decision is another one with which combination, (n, combinations)."""
         return self._differ(self.answers[self.group])
 
-    def _differ(self, answers: Any) -> Mask:
+    def _differ(self, answers: Any) -> BoolArray:
         """Which of the answers about each person are another decision than theirs, (n, any)."""
         if self.problem.decides:
             return np.asarray((answers >= 0) & (answers != self.own[:, None]))
@@ -242,7 +264,7 @@ class Enumeration:
         return np.asarray(np.abs(np.nan_to_num(answers - self.own[:, None])) > self.problem.tolerance)
 
     @property
-    def changed(self) -> Mask:
+    def changed(self) -> BoolArray:
         """Whose decision some combination changes."""
         found = np.asarray(self.flips.any(axis=1))
         for answers in self.alone:
@@ -271,208 +293,55 @@ class Enumeration:
         found, classes = self.answers[self.group[person], which], self.problem.coordinates.model.classes_
         return found if classes is None else np.asarray(classes[np.maximum(found, 0)])
 
-
-def rewritten(
-    people: EditableRows, rows: IntArray, attributes: tuple[Attribute, ...], values: IntArray
-) -> Any:
-    """Return copies of rows with the attributes at some of their values, (rows, attributes); -1 leaves one as it is."""
-    new = []
-    for k, one in enumerate(attributes):
-        at = values[:, k]
-        for f, part in enumerate(one.fields):
-            code = np.where(at < 0, -1, one.codes[np.maximum(at, 0), f])
-            # A value that stays is not written anew, so that rounding of the encoding does not move it.
-            new.append((part, np.where(code == part.codes[rows], -1, code)))
-    return people.rewrite(rows, new)
-
-
-def enumerate_sensitive(problem: AuditedPeople, *, losses: bool = False) -> Enumeration | None:
-    """Ask the model about everybody with every combination of the values of the columns called sensitive.
-
-    `losses`: keep the highest loss of everybody's counterparts too. None if there is nothing to change.
-    """
-    chosen = problem.values or sensitive_values(problem)
-    people = problem.editable(fill_missing=True)
-    attributes = tuple(_attribute(problem, people, part, chosen) for part in chosen.edits)
-    check_combinations(prod(len(one.codes) for one in attributes), owner="audit")
-    if not any(one.changes for one in attributes):
-        return None
-    shape = [len(one.codes) for one in attributes]
-    combinations = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1).astype(np.int64)
-    # A cell that some combination leaves as it is belongs to the rest of the row.
-    written = [
-        part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()
-    ]
-    group, first = _distinct_rests(people, written, problem.n)
-    asked = _Asked(problem, people, attributes, combinations, group, first, losses=losses)
-    asked.fill()
-    moved = asked.moved
-    names = [one.name for k, one in enumerate(attributes) if not moved[k] and not asked.moves(k)]
-    unmoved = {str(part.name) for one in attributes if one.name in names for part in one.fields}
-    telling = chosen.exact and bool(unmoved) and _shows_small_changes(problem)
-    return Enumeration(
-        problem,
-        people,
-        attributes,
-        combinations,
-        group,
-        asked.answers,
-        asked.alone(),
-        asked.own,
-        asked.worst,
-        asked.worst_at,
-        chosen.exact,
-        frozenset(unmoved),
-        telling,
-    )
-
-
-def _attribute(problem: AuditedPeople, people: EditableRows, part: Any, chosen: SensitiveValues) -> Attribute:
-    names = edited_columns((part,))
-    values = {name: _written(part, name) for name in names}
-    mine = tuple(people.field(name, values[name], owner="audit") for name in names)
-    edges = numbers = None
-    if isinstance(part, Edit):
-        labels = tuple(plain_cell(value) for value in mine[0].values)
-        codes, shown = np.arange(len(labels))[:, None], np.arange(len(labels))
-        few = chosen.few.get(str(part.column))
-        if few is not None:
-            shown = np.array([k for k, value in enumerate(mine[0].values) if value in few], dtype=np.int64)
-        edges = chosen.bands.get(str(part.column))
-        numbers = None if edges is None else people.numbers(part.column)
-    else:
-        labels = tuple(_variant_words(one) for one in part)
-        codes = np.array(
-            [[f.code_of(one[f.name], owner="audit") if f.name in one else -1 for f in mine] for one in part]
-        )
-        shown = np.arange(len(labels))
-    cells = np.stack([one.codes for one in mine], axis=1)
-    own = np.full(problem.n, -1)
-    for k in range(len(codes) - 1, -1, -1):
-        own[((cells == codes[k]) | (codes[k] < 0)).all(axis=1)] = k
-    lacking = np.any([people.missing(name) | _absent(problem, name) for name in names], axis=0)
-    return Attribute(", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers)
-
-
-def _written(part: Any, name: Any) -> Any:
-    """The values that an edit writes in a column."""
-    if isinstance(part, Edit):
-        return part.values
-    return list(dict.fromkeys(variant[name] for variant in part if name in variant))
-
-
-def _absent(problem: AuditedPeople, name: Any) -> Mask:
-    """Whether a cell was missing before the table was filled for a model that does not take missing cells."""
-    absent = problem.absent
-    if absent is None or str(name) not in absent or len(absent) != problem.n:
-        return np.zeros(problem.n, dtype=bool)
-    return absent[str(name)].to_numpy(dtype=bool)
-
-
-def _variant_words(variant: Any) -> str:
-    """The name of the one 0/1 column that is on, or all cells."""
-    on = [str(name) for name, value in variant.items() if value == 1]
-    zeros = all(value in (0, 1) for value in variant.values())
-    if zeros and len(on) <= 1:
-        return on[0] if on else "none of these"
-    return ", ".join(f"{name} = {value}" for name, value in variant.items())
-
-
-def _distinct_rests(people: EditableRows, fields: list[Field], n: int) -> tuple[IntArray, IntArray]:
-    """Number people by what is left of their row without the sensitive cells, and name the first of each number."""
-    if isinstance(people, EditableFrame):
-        marks = [people.marks[str(part.name)] for part in fields if str(part.name) in people.marks]
-        rest = people.frame.drop(columns=[*(str(part.name) for part in fields), *marks])
-    else:
-        assert isinstance(people, EditableArray)
-        taken = np.concatenate([np.zeros(0, dtype=np.int64), *(people.places(part) for part in fields)])
-        rest = pd.DataFrame(np.delete(people.array, taken, axis=1))
-    if not rest.shape[1]:
-        return np.zeros(n, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    codes = np.stack([pd.factorize(rest[name], use_na_sentinel=False)[0] for name in rest], axis=1)
-    group = np.zeros(n, dtype=np.int64)
-    for column in codes.T:
-        group = pd.factorize(group * (int(column.max()) + 1) + column)[0]
-    return group, np.unique(group, return_index=True)[1]
-
-
-class _Asked:
-    """Asks the model about each distinct pair of (rest of the row, combination) once, and keeps what is counted."""
-
-    def __init__(
-        self,
-        problem: AuditedPeople,
-        people: EditableRows,
-        attributes: tuple[Attribute, ...],
-        combinations: IntArray,
-        group: IntArray,
-        first: IntArray,
-        *,
-        losses: bool,
-    ) -> None:
-        self.problem, self.people, self.attributes = problem, people, attributes
-        self.combinations, self.group, self.first = combinations, group, first
-        decides = problem.decides
-        shape = len(first), len(combinations)
-        self.answers: np.ndarray[Any, Any] = (
-            np.full(shape, IMPOSSIBLE, dtype=np.int16) if decides else np.full(shape, np.nan)
-        )
-        self.outputs, self.own = problem.outputs, problem.decided.copy()
-        self.worst: FloatArray | None = None
-        self.worst_at: IntArray | None = None
-        if losses:
-            self.worst, self.worst_at = problem.base_loss.copy(), np.zeros(problem.n, dtype=np.int64)
-        self.moved = np.zeros(len(attributes), dtype=bool)
-        # Whether a decision comes with the outputs that it follows from; else decisions alone are half the work.
-        self._graded = losses or not decides or problem.coordinates.model.decides_by_outputs
-        self._certain = tabular_domain(problem.coordinates)
-        self.shape = [len(one.codes) for one in attributes]
-
-    def fill(self) -> None:
-        """Ask about everybody, block by block of distinct rests."""
-        order = np.argsort(self.group, kind="stable")
-        ends = np.searchsorted(self.group[order], np.arange(len(self.first) + 1))
-        size = max(1, _BLOCK // len(self.combinations))
-        for start in range(0, len(self.first), size):
-            stop = min(start + size, len(self.first))
-            self._block(start, stop, order[ends[start] : ends[stop]])
-
-    def _block(self, start: int, stop: int, person: IntArray) -> None:
+    def _ask_block(self, start: int, stop: int, person: IntArray) -> None:
         count = len(self.combinations)
-        shape, width = (stop - start, count), self.outputs.shape[1] if self._graded else 0
+        shape, width = (stop - start, count), self._outputs.shape[1] if self._graded else 0
         outputs = np.full((*shape, width), np.nan)
         known = np.zeros(shape, dtype=bool)
-        # People as they are were asked about already.
-        at, mine = self._place(person), person
-        mine, at = mine[at >= 0], at[at >= 0]
+        # People as they are were asked about already; not who has none of the combinations, or a cell that was filled.
+        own = np.stack([one.own[person] for one in self.attributes], axis=1)
+        mine = person[(own >= 0).all(axis=1)]
+        at = np.ravel_multi_index(tuple(own[(own >= 0).all(axis=1)].T), self._shape)
         where = self.group[mine] - start, at
-        outputs[where], known[where] = self.outputs[mine, :width], True
+        outputs[where], known[where] = self._outputs[mine, :width], True
         same = np.full((len(mine), len(self.attributes)), -1)
         self.own[mine] = self._confirmed(
-            self.first[self.group[mine]], self.outputs[mine], self.own[mine], mine, same
+            self._first[self.group[mine]], self._outputs[mine], self.own[mine], mine, same
         )
         self.answers[self.group[mine], at] = self.own[mine]
         group, which = np.nonzero(~known)
         for begin in range(0, len(group), BATCH):
             g, e = group[begin : begin + BATCH], which[begin : begin + BATCH]
-            someone = self.first[start + g]
-            table = rewritten(self.people, someone, self.attributes, self.combinations[e])
-            possible = self._possible(table)
-            answer, decided = self._ask(table)
-            decided = self._confirmed(someone, answer, decided, someone, self.combinations[e])
+            someone = self._first[start + g]
+            answer, decided, possible = self._ask(someone, self.combinations[e])
             if answer is not None:
                 outputs[g[possible], e[possible]] = answer[possible]
             self.answers[start + g[possible], e[possible]] = decided[possible]
         if not self._graded:
-            outputs = np.where(self.answers[start:stop] == IMPOSSIBLE, np.nan, self.answers[start:stop])[
-                ..., None
-            ]
-        self._note_moved(outputs)
+            answers = self.answers[start:stop]
+            outputs = np.where(answers == IMPOSSIBLE, np.nan, answers)[..., None]
+        # The attributes on which some answer clearly depends, with everything else the same.
+        grid = outputs.reshape(-1, *self._shape, outputs.shape[-1])
+        for k in np.flatnonzero(~self._moved):
+            with np.errstate(invalid="ignore"):
+                high, low = (f(grid, axis=k + 1, initial=e, where=~np.isnan(grid)) for f, e in _RANGE)
+                self._moved[k] = bool((high - low > _CLEAR * (1.0 + np.abs(low))).any())
         if self.worst is not None and self.worst_at is not None:
             self._note_worst(outputs, person, start, self.worst, self.worst_at)
 
-    def _ask(self, table: Any) -> tuple[FloatArray | None, Any]:
-        return self.problem.ask(table) if self._graded else (None, self.problem.decisions_of(table))
+    def _ask(self, rows: IntArray, values: IntArray) -> tuple[FloatArray | None, Any, BoolArray]:
+        """Outputs (if they are wanted) and decisions about people with these values, and who of them can exist."""
+        table = rewritten(self.people, rows, self.attributes, values)
+        outputs, decided = (
+            self.problem.ask(table) if self._graded else (None, self.problem.decisions_of(table))
+        )
+        return outputs, self._confirmed(rows, outputs, decided, rows, values), self._possible(table)
+
+    def _possible(self, table: Any) -> BoolArray:
+        place = self.problem.coordinates
+        if self._certain:
+            return np.ones(len(table), dtype=bool)
+        return place.possible(place.encoded(table))
 
     def _confirmed(
         self, person: IntArray, outputs: FloatArray | None, decided: Any, rows: IntArray, values: IntArray
@@ -487,7 +356,7 @@ class _Asked:
         doubt = np.flatnonzero(decided != self.own[person])
         if not len(doubt):
             return decided
-        mine = self.outputs[person[doubt]]
+        mine = self._outputs[person[doubt]]
         if outputs is None:
             there = self.problem.outputs_of(
                 rewritten(self.people, rows[doubt], self.attributes, values[doubt])
@@ -509,28 +378,6 @@ class _Asked:
         found[doubt[same]] = self.own[person[same]]
         return found
 
-    def _place(self, person: IntArray) -> IntArray:
-        """The combination that people have themselves; -1 if it is none of those tried, or a cell was filled."""
-        own = np.stack([one.own[person] for one in self.attributes], axis=1)
-        whole = (own >= 0).all(axis=1)
-        place = np.ravel_multi_index(tuple(np.maximum(own, 0).T), self.shape)
-        # A combination may leave cells as they are: then it is not the same row for everybody of the group.
-        return np.where(whole, place, -1)
-
-    def _possible(self, table: Any) -> Mask:
-        place = self.problem.coordinates
-        if self._certain:
-            return np.ones(len(table), dtype=bool)
-        return place.possible(place.encoded(table))
-
-    def _note_moved(self, outputs: FloatArray) -> None:
-        """Note the attributes on which some answer clearly depends, with everything else the same."""
-        grid = outputs.reshape(-1, *self.shape, outputs.shape[-1])
-        for k in np.flatnonzero(~self.moved):
-            with np.errstate(invalid="ignore"):
-                high, low = (f(grid, axis=k + 1, initial=e, where=~np.isnan(grid)) for f, e in _RANGE)
-                self.moved[k] = bool((high - low > _CLEAR * (1.0 + np.abs(low))).any())
-
     def _note_worst(
         self, outputs: FloatArray, person: IntArray, start: int, worst: FloatArray, worst_at: IntArray
     ) -> None:
@@ -551,7 +398,7 @@ class _Asked:
             worst_at[some] = top
             worst[some] = np.maximum(worst[some], each[np.arange(len(some)), top])
 
-    def alone(self) -> tuple[np.ndarray[Any, Any], ...]:
+    def _ask_alone(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Return the answers about everybody with one attribute changed alone, (n, values) for each."""
         found, n = [], self.problem.n
         own = np.stack([one.own for one in self.attributes], axis=1)
@@ -564,21 +411,19 @@ class _Asked:
             for value in range(len(one.codes)):
                 at = np.maximum(own, 0)
                 at[:, k] = value
-                place = np.ravel_multi_index(tuple(at.T), self.shape)
+                place = np.ravel_multi_index(tuple(at.T), self._shape)
                 answers[on_grid, value] = self.answers[self.group[on_grid], place[on_grid]]
                 rest = np.flatnonzero(~on_grid & (one.own != value))
                 for begin in range(0, len(rest), BATCH):
                     some = rest[begin : begin + BATCH]
                     values = np.full((len(some), len(self.attributes)), -1)
                     values[:, k] = value
-                    table = rewritten(self.people, some, self.attributes, values)
-                    possible = self._possible(table)
-                    decided = self._confirmed(some, *self._ask(table), some, values)
+                    _, decided, possible = self._ask(some, values)
                     answers[some[possible], value] = decided[possible]
             found.append(answers)
         return tuple(found)
 
-    def moves(self, k: int) -> bool:
+    def _moves(self, k: int) -> bool:
         """Whether any answer depends on an attribute, to the bit.
 
         Counterparts with and without it are asked about at the same place of a batch of the same size and layout, so
@@ -586,10 +431,10 @@ class _Asked:
         """
         one, count = self.attributes[k], len(self.combinations)
         start, size = 0, 64
-        while start < len(self.first) * count:
-            number = np.arange(start, min(start + size, len(self.first) * count))
+        while start < len(self._first) * count:
+            number = np.arange(start, min(start + size, len(self._first) * count))
             start, size = start + size, min(4 * size, BATCH)
-            rows, values = self.first[number // count], self.combinations[number % count]
+            rows, values = self._first[number // count], self.combinations[number % count]
             differs = values[:, k] != one.own[rows]
             rows, values = rows[differs], values[differs]
             if not len(rows):
@@ -612,16 +457,87 @@ class _Asked:
 _RANGE = ((np.max, -np.inf), (np.min, np.inf))
 
 
-def tabular_domain(place: TableCoordinates) -> bool:
-    """Whether every combination of possible values is possible, so that counterparts need not be checked."""
-    from likewise.data.tabular import TabularDomain
+def rewritten(
+    people: EditableRows, rows: IntArray, attributes: tuple[Attribute, ...], values: IntArray
+) -> Any:
+    """Return copies of rows with the attributes at some of their values, (rows, attributes); -1 leaves one as it is."""
+    new = []
+    for k, one in enumerate(attributes):
+        at = values[:, k]
+        for f, part in enumerate(one.fields):
+            code = np.where(at < 0, -1, one.codes[np.maximum(at, 0), f])
+            # A value that stays is not written anew, so that rounding of the encoding does not move it.
+            new.append((part, np.where(code == part.codes[rows], -1, code)))
+    return people.rewrite(rows, new)
 
-    return type(place.domain) is TabularDomain
+
+def enumerate_sensitive(problem: AuditedPeople, *, losses: bool = False) -> Enumeration | None:
+    """Ask the model about everybody with every combination of the values of the columns called sensitive.
+
+    None if there is nothing to exchange. With `losses` the worst loss of each person is noted as well.
+    """
+    chosen = problem.values or sensitive_values(problem)
+    people = problem.editable(fill_missing=True)
+    attributes = tuple(_attribute(problem, people, part, chosen) for part in chosen.edits)
+    check_combinations(prod(len(one.codes) for one in attributes))
+    if not any(one.changes for one in attributes):
+        return None
+    return Enumeration(problem, people, attributes, exact=chosen.exact, losses=losses)
 
 
-def _shows_small_changes(problem: AuditedPeople) -> bool:
-    """Whether the model answers with more than decisions, or probabilities that were rounded to certainty."""
-    if not problem.coordinates.model.gives_probabilities:
-        return True
-    own = problem.outputs
-    return bool(((own == 0) | (own == 1)).all(axis=1).mean() <= 0.5)
+def _attribute(problem: AuditedPeople, people: EditableRows, part: Any, chosen: SensitiveValues) -> Attribute:
+    names = edited_columns((part,))
+    edges = numbers = few = None
+    mine: tuple[Field, ...]
+    if isinstance(part, Edit):
+        mine = (people.field(part.column, part.values),)
+        labels = tuple(plain_cell(value) for value in mine[0].values)
+        codes = np.arange(len(labels))[:, None]
+        few, edges = chosen.few.get(str(part.column)), chosen.bands.get(str(part.column))
+        numbers = None if edges is None else people.numbers(part.column)
+    else:
+        values = {name: dict.fromkeys(one[name] for one in part if name in one) for name in names}
+        mine = tuple(people.field(name, list(values[name])) for name in names)
+        labels = tuple(map(_variant_words, part))
+        codes = np.array([[f.code_of(one[f.name]) if f.name in one else -1 for f in mine] for one in part])
+    shown = np.array(
+        [k for k in range(len(labels)) if few is None or mine[0].values[k] in few], dtype=np.int64
+    )
+    cells = np.stack([one.codes for one in mine], axis=1)
+    own = np.full(problem.n, -1)
+    for k in range(len(codes) - 1, -1, -1):
+        own[((cells == codes[k]) | (codes[k] < 0)).all(axis=1)] = k
+    lacking = np.any([people.missing(name) for name in names], axis=0)
+    absent = problem.absent
+    if absent is not None and len(absent) == problem.n:
+        # Missing before the table was filled for a model that does not take missing cells.
+        lacking |= (
+            absent[[str(name) for name in names if str(name) in absent]].to_numpy(dtype=bool).any(axis=1)
+        )
+    return Attribute(", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers)
+
+
+def _variant_words(variant: Any) -> str:
+    """The name of the one 0/1 column that is on, or all cells."""
+    on = [str(name) for name, value in variant.items() if value == 1]
+    if len(on) <= 1 and all(value in (0, 1) for value in variant.values()):
+        return on[0] if on else "none of these"
+    return ", ".join(f"{name} = {value}" for name, value in variant.items())
+
+
+def _distinct_rests(people: EditableRows, fields: list[Field], n: int) -> tuple[IntArray, IntArray]:
+    """Number people by what is left of their row without the sensitive cells, and name the first of each number."""
+    if isinstance(people, EditableFrame):
+        marks = [people.marks[str(part.name)] for part in fields if str(part.name) in people.marks]
+        rest = people.frame.drop(columns=[*(str(part.name) for part in fields), *marks])
+    else:
+        assert isinstance(people, EditableArray)
+        taken = np.concatenate([np.zeros(0, dtype=np.int64), *(people.places(part) for part in fields)])
+        rest = pd.DataFrame(np.delete(people.array, taken, axis=1))
+    if not rest.shape[1]:
+        return np.zeros(n, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    codes = np.stack([pd.factorize(rest[name], use_na_sentinel=False)[0] for name in rest], axis=1)
+    group = np.zeros(n, dtype=np.int64)
+    for column in codes.T:
+        group = pd.factorize(group * (int(column.max()) + 1) + column)[0]
+    return group, np.unique(group, return_index=True)[1]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray
+from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.frames import with_columns
 from likewise.core.messages import Message
 from likewise.core.text import truncated
@@ -19,6 +19,7 @@ from likewise.core.text import truncated
 
 
 _BINS = 5
+_DEPTH, _LEAST_SHARE, _MOST_RULES = 3, 0.01, 6
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,7 @@ class HarmRule:
         return f"{who}: {self.support} people ({self.share:.1%}), mean harm {self.mean_harm:.3f}, lift {self.lift:.1f}"
 
 
-def harm_rules(
-    people: pd.DataFrame, harm: FloatArray, *, max_depth: int = 3, min_share: float = 0.01, top: int = 6
-) -> tuple[HarmRule, ...]:
+def harm_rules(people: pd.DataFrame, harm: FloatArray) -> tuple[HarmRule, ...]:
     """Describe who is harmed most by the leaves of a shallow regression tree over the people's columns."""
     from sklearn.tree import DecisionTreeRegressor
 
@@ -46,25 +45,19 @@ def harm_rules(
     if overall <= 0:
         return ()
     matrix, questions = _questions(people)
-    smallest = max(1, round(min_share * len(people)))
-    tree = DecisionTreeRegressor(max_depth=max_depth, min_samples_leaf=smallest, random_state=0)
-    tree.fit(matrix, harm)
+    smallest = max(1, round(_LEAST_SHARE * len(people)))
+    tree = DecisionTreeRegressor(max_depth=_DEPTH, min_samples_leaf=smallest, random_state=0).fit(
+        matrix, harm
+    )
     leaves = tree.apply(matrix)
     rules = []
     for leaf, path in _paths(tree.tree_):
         inside = leaves == leaf
         mean = float(harm[inside].mean())
-        rules.append(
-            HarmRule(
-                conditions=tuple(_words(path, questions)),
-                support=int(inside.sum()),
-                share=float(inside.mean()),
-                mean_harm=mean,
-                lift=mean / overall,
-            )
-        )
+        said = tuple(_words(path, questions))
+        rules.append(HarmRule(said, int(inside.sum()), float(inside.mean()), mean, mean / overall))
     rules.sort(key=lambda rule: (-rule.mean_harm, rule.conditions))
-    return tuple(rule for rule in rules[:top] if rule.mean_harm > 0)
+    return tuple(rule for rule in rules[:_MOST_RULES] if rule.mean_harm > 0)
 
 
 def harm_by_value(people: pd.DataFrame, harm: FloatArray, changed_decision: Any) -> pd.DataFrame:
@@ -262,7 +255,7 @@ class UnfairMap:
         return self.outcomes["harm"].to_numpy(dtype=float)
 
     @cached_property
-    def flipped(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def flipped(self) -> BoolArray:
         """Whether the twin gets another decision, shape (n,)."""
         own, other = (self.outcomes[key].to_numpy() for key in ("decision", "twin_decision"))
         if self.tolerance and own.dtype.kind in "iuf":
@@ -333,7 +326,7 @@ def make_unfair_map(
     return UnfairMap(people, twins, outcomes, len(people) if total is None else total, tolerance)
 
 
-def _differences(people: pd.DataFrame, twins: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _differences(people: pd.DataFrame, twins: pd.DataFrame) -> BoolArray:
     """Cells in which person and twin differ, (n, p); numbers to rounding."""
     columns = []
     for name in people.columns:

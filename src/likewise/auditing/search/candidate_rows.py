@@ -90,9 +90,9 @@ def plan_candidates(
 ) -> Candidates:
     """List the candidates that rows give rise to."""
     names = edited_columns(edits, owner=owner)
-    check_may_change(names, fixed, owner=owner)
-    fields = tuple(people.field(name, _values(edits, name), owner=owner) for name in names)
-    combinations = _combinations(edits, fields, owner)
+    check_may_change(names, fixed)
+    fields = tuple(people.field(name, _values(edits, name)) for name in names)
+    combinations = _combinations(edits, fields)
     rows = np.arange(people.n_rows)
     source: list[IntArray] = [rows]
     edit = [np.full(len(rows), -1)]
@@ -145,7 +145,7 @@ def _values(edits: EditParts, name: Hashable) -> list[Any] | None:
     return list(dict.fromkeys(asked))
 
 
-def _combinations(edits: EditParts, fields: tuple[Field, ...], owner: str) -> IntArray:
+def _combinations(edits: EditParts, fields: tuple[Field, ...]) -> IntArray:
     """Every edit as one row of codes, one for each field; −1 leaves the field as it is."""
     if not fields:
         return np.zeros((0, 0), dtype=np.int64)
@@ -158,15 +158,12 @@ def _combinations(edits: EditParts, fields: tuple[Field, ...], owner: str) -> In
         else:
             choices.append(
                 [
-                    {
-                        place[name]: fields[place[name]].code_of(value, owner=owner)
-                        for name, value in variant.items()
-                    }
+                    {place[name]: fields[place[name]].code_of(value) for name, value in variant.items()}
                     for variant in part
                 ]
             )
     total = math.prod(map(len, choices))
-    check_combinations(total, owner=owner)
+    check_combinations(total)
     rows = np.full((total, len(fields)), -1, dtype=np.int64)
     for row, parts in zip(rows, itertools.product(*choices), strict=True):
         for codes in parts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
@@ -14,7 +13,6 @@ import numpy as np
 from likewise.auditing.bounds.families import uniform_rows
 from likewise.auditing.bounds.regions import Regions, TableLayout
 from likewise.auditing.people import differ_alike
-from likewise.auditing.results.sensitive import Enumeration
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import share_limits
@@ -46,7 +44,7 @@ class SensitiveValues:
     columns: IntArray
     low: FloatArray
     high: FloatArray
-    covers: np.ndarray[Any, np.dtype[np.bool_]]
+    covers: BoolArray
     asked: FloatArray
     complete: bool
     every: FloatArray | None
@@ -223,7 +221,7 @@ class FlipExamples:
 
     def labels(self, rows: FloatArray) -> IntArray:
         """The model's decisions of rows of values under every sensitive value that is asked about, (m, A)."""
-        return _labels(self._decide, self._values.rows(rows), len(rows))
+        return twin_labels(self._decide, self._values.rows(rows), len(rows))
 
     def add_people(self, people: FloatArray, number: IntArray) -> None:
         """Keep pairs of a person's own row and one with other sensitive values, of some numbers of people."""
@@ -233,7 +231,7 @@ class FlipExamples:
                 return
             rows = people[number[first : first + _CONFIRMED]]
             own = np.asarray(self._decide(rows), dtype=np.int64)
-            labels = _labels(self._decide, whole.rows(rows), len(rows))
+            labels = twin_labels(self._decide, whole.rows(rows), len(rows))
             for i, row in enumerate(rows):
                 twins = whole.rows(row[None])
                 at = np.flatnonzero((labels[i] >= 0) & (own[i] >= 0) & (labels[i] != own[i]))
@@ -261,14 +259,14 @@ class FlipExamples:
         if not self.wants or not len(rows):
             return
         self._looks -= 1
-        expected = _labels(read, self._values.rows(rows), len(rows))
+        expected = twin_labels(read, self._values.rows(rows), len(rows))
         highest = expected.max(axis=1)
         lowest = np.where(expected >= 0, expected, highest[:, None]).min(axis=1)
         likely = rows[np.flatnonzero(lowest < highest)[:_CONFIRMED]]
         if len(likely):
             self.add(likely, self.labels(likely))
 
-    def _are_plausible(self, rows: FloatArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _are_plausible(self, rows: FloatArray) -> BoolArray:
         if self._together is None or not self._layout.is_category.any():
             return np.ones(len(rows), dtype=bool)
         codes = _codes(self._layout, rows)
@@ -294,7 +292,7 @@ class FlipExamples:
             where.append(Flip(first.copy(), second.copy(), decisions, person))
 
 
-def _labels(decide: Decide, twins: FloatArray, n: int) -> IntArray:
+def twin_labels(decide: Decide, twins: FloatArray, n: int) -> IntArray:
     """The decisions of the twins of n rows, (n, A)."""
     return np.asarray(decide(twins), dtype=np.int64).reshape(n, -1)
 
@@ -305,7 +303,7 @@ def _codes(layout: TableLayout, rows: FloatArray) -> IntArray:
     return np.asarray(layout.offset[at] + rows[:, at].astype(np.int64))
 
 
-def _together(layout: TableLayout, people: FloatArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _together(layout: TableLayout, people: FloatArray) -> BoolArray:
     """Which two categories somebody has together, (M, M)."""
     codes = np.unique(_codes(layout, people[:_PEOPLE]), axis=0)
     found = np.zeros((layout.n_categories, layout.n_categories), dtype=bool)
@@ -316,7 +314,7 @@ def _together(layout: TableLayout, people: FloatArray) -> np.ndarray[Any, np.dty
 
 
 # Rows that a model is asked about for a sampled share; rows of the sample, at least; rows asked about at once.
-_ASKED, _LEAST, _BATCH = 60_000, 300, 16_384
+_ASKED, _LEAST, BATCH = 60_000, 300, 16_384
 # Rows whose regions are decided at once.
 _AT_ONCE = 512
 
@@ -345,14 +343,17 @@ def sample_rows(
         return None
     size = len(values.asked)
     count, rng = max(_LEAST, _ASKED // size), np.random.default_rng(random_state)
-    at_once = max(1, _BATCH // size)
+    at_once = max(1, BATCH // size)
     flips = unknown = 0
     for first in range(0, count, at_once):
         rows = uniform_rows(layout, rng, min(at_once, count - first))
-        labels = _labels(decide, values.rows(rows), len(rows))
+        labels = twin_labels(decide, values.rows(rows), len(rows))
         _, flip = settled(labels, np.ones(size, dtype=bool))
         seen = np.flatnonzero(flip)
-        flip[seen] = differ_alike(decide, *_extremes(values.rows(rows[seen]), labels[seen]))
+        # Of each row's twins one of the lowest decision that is known, and one of the highest.
+        twins, at = values.rows(rows[seen]), np.arange(len(seen)) * size
+        lowest = np.where(labels[seen] >= 0, labels[seen], np.iinfo(np.int64).max).argmin(axis=1)
+        flip[seen] = differ_alike(decide, twins[at + lowest], twins[at + labels[seen].argmax(axis=1)])
         flips += int(flip.sum())
         unsure = (labels < 0).any(axis=1) | (labels != labels[:, :1]).any(axis=1)
         rest = np.flatnonzero(~flip & (unsure | (not values.complete)))
@@ -362,59 +363,6 @@ def sample_rows(
     low, _ = share_limits(flips, count, confidence=0.95)
     _, high = share_limits(flips + unknown, count, confidence=0.95)
     return Sampled(flips / count, float(low), float(high), count)
-
-
-def _extremes(twins: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Of each row's twins (n · A, P) one of the lowest decision that is known, and one of the highest, (n, P) each."""
-    n, size = labels.shape
-    lowest = np.where(labels >= 0, labels, np.iinfo(np.int64).max).argmin(axis=1)
-    first = np.arange(n) * size
-    return twins[first + lowest], twins[first + labels.argmax(axis=1)]
-
-
-def changed_people(
-    found: Enumeration | None,
-    values: SensitiveValues,
-    decide: Decide,
-    rows: FloatArray,
-    same: Callable[[FloatArray], BoolArray] | None = None,
-    seconds: float = 60.0,
-) -> tuple[BoolArray, BoolArray]:
-    """Whose decision is the same for all sensitive values, and whose is not, (n,) each; as an audit counts them.
-
-    If an audit does not ask about all values, those who are still open are asked about each of them, as long as
-    `seconds` of CPU time last.
-    """
-    if found is None:
-        return np.ones(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
-    changed = found.changed
-    kept = ~changed
-    if found.exact:
-        return kept, changed
-    if same is not None and kept.any():
-        kept[kept] = same(rows[kept])
-    else:
-        kept[:] = False
-    left = np.flatnonzero(~kept & ~changed)
-    whole, clock = values.of_person(), time.process_time()
-    if not whole.complete:
-        return kept, changed
-    at_once = max(1, _BATCH // len(whole.asked))
-    for first in range(0, len(left), at_once):
-        if time.process_time() - clock > seconds:
-            break
-        at = left[first : first + at_once]
-        labels = _labels(decide, whole.rows(rows[at]), len(at))
-        own = np.asarray(decide(rows[at]), dtype=np.int64)
-        differs = labels != own[:, None]
-        some = np.flatnonzero(differs.any(axis=1))
-        which = differs[some].argmax(axis=1)
-        twins = whole.rows(rows[at[some]])[np.arange(len(some)) * len(whole.asked) + which]
-        known = (own[some] >= 0) & (labels[some, which] >= 0)
-        changed[at[some]] = known & differ_alike(decide, rows[at[some]], twins)
-        # Rounding is neither the same decision nor another.
-        kept[at] = ~differs.any(axis=1)
-    return kept, changed
 
 
 def proved_same(family: Any, values: SensitiveValues, rows: FloatArray) -> BoolArray:

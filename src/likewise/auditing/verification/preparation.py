@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,12 +17,13 @@ from likewise.auditing.bounds.family import Family
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import TableLayout, middle_row
 from likewise.auditing.bounds.trees import TreeFamily
+from likewise.auditing.case import MatchedPeople
 from likewise.auditing.inference.sanity import Finding, check_before_verdict
-from likewise.auditing.people import ASKED_TWICE, answers_repeat, tabular
+from likewise.auditing.people import ASKED_TWICE, answers_repeat, differ_alike, tabular
 from likewise.auditing.problem import AuditProblem, Coordinates
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import Enumeration, enumerate_sensitive
-from likewise.auditing.verification.asked_shares import OneHot, SensitiveValues, changed_people
+from likewise.auditing.verification.asked_shares import BATCH, OneHot, SensitiveValues, twin_labels
 from likewise.core.checks import BoolArray, FloatArray, to_numpy
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
@@ -92,8 +94,35 @@ class Prepared:
         self, same: Callable[[FloatArray], BoolArray] | None = None, seconds: float = 60.0
     ) -> tuple[BoolArray, BoolArray]:
         """Whose decision is the same for all sensitive values, and whose is not, (n,) each."""
-        found, people = self.enumeration, self.people()
-        return changed_people(found, self.values, self.asker.decisions, people, same, seconds)
+        rows, found, decide = self.people(), self.enumeration, self.asker.decisions
+        if found is None:
+            return np.ones(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+        changed = found.changed
+        kept = ~changed
+        if found.exact:
+            return kept, changed
+        if same is not None and kept.any():
+            kept[kept] = same(rows[kept])
+        else:
+            kept[:] = False
+        left = np.flatnonzero(~kept & ~changed)
+        whole, clock = self.values.of_person(), time.process_time()
+        at_once = max(1, BATCH // len(whole.asked))
+        for first in range(0, len(left) if whole.complete else 0, at_once):
+            if time.process_time() - clock > seconds:
+                break
+            at = left[first : first + at_once]
+            labels = twin_labels(decide, whole.rows(rows[at]), len(at))
+            own = np.asarray(decide(rows[at]), dtype=np.int64)
+            differs = labels != own[:, None]
+            some = np.flatnonzero(differs.any(axis=1))
+            which = differs[some].argmax(axis=1)
+            twins = whole.rows(rows[at[some]])[np.arange(len(some)) * len(whole.asked) + which]
+            certain = (own[some] >= 0) & (labels[some, which] >= 0)
+            changed[at[some]] = certain & differ_alike(decide, rows[at[some]], twins)
+            # Rounding is neither the same decision nor another.
+            kept[at] = ~differs.any(axis=1)
+        return kept, changed
 
     def family(self) -> TreeFamily | NetworkFamily:
         """Read the model; raises `InputError` if it cannot be read or answers differently than was read."""
@@ -151,7 +180,12 @@ def prepare(
     raw = known is not None and encoded is not True
     given, adapter = _adapters(model, takes_frame=raw)
     # Sensitive columns are changed here, whatever else may not change in an audit.
-    free = domain if known is None else _without_immutable(known)
+    free = domain
+    if known is not None and any(column.immutable for column in known.columns_):
+        described = known.to_dict()
+        described["parameters"]["immutable"] = []
+        described["columns"] = [column | {"immutable": False} for column in described["columns"]]
+        free = type(known).from_dict(described)
     rows = _rows(people, free, layout, raw=raw)
     metric = euclidean(layout.width)
     try:
@@ -201,6 +235,13 @@ def prepare_matched(matched: Matched, names: Sequence[str], people: Any, **about
     encoded = None if own else not matched.model.takes_frame
     people = None if people is None else people[list(matched.columns)]
     return prepare(matched.model, matched.domain, names, people=people, encoded=encoded, **about)
+
+
+def prepare_found(found: MatchedPeople, names: Sequence[str], **about: Any) -> Prepared:
+    """Bring people together with the model that they were matched with, as the user knows them."""
+    shown = found.frame if found.gaps is None else found.gaps.restored(found.frame)
+    shown = shown[[name for name in found.plain.columns if name in shown.columns]]
+    return prepare_matched(found.matched, names, found.frame, shown=shown, **about)
 
 
 def read_values(
@@ -261,16 +302,6 @@ def _adapters(model: Any, *, takes_frame: bool) -> tuple[Model, Model]:
     elif not given and isinstance(adapter, CallableModel) and takes_frame:
         adapter = as_model(model, takes_frame=True)
     return adapter, adapter.with_loss(ZeroOne())
-
-
-def _without_immutable(domain: Any) -> Any:
-    if not any(column.immutable for column in domain.columns_):
-        return domain
-    described = domain.to_dict()
-    described["parameters"]["immutable"] = []
-    for column in described["columns"]:
-        column["immutable"] = False
-    return type(domain).from_dict(described)
 
 
 def _rows(people: Any, domain: Any, layout: TableLayout, *, raw: bool) -> Any:

@@ -95,66 +95,27 @@ def describe(layout: TableLayout, low: FloatArray, high: FloatArray, allowed: An
     return ", ".join(said) if said else "everybody"
 
 
-# The first cuts of a domain as a tree: what is settled below each, so that a person can read where
-# decisions flip.
-
-
-_DEPTH = 6
+# The first cuts of a domain are kept to this depth, so that a person can read where decisions flip; so many are shown.
+_DEPTH, _MOST_SHOWN = 6, 10
 
 
 @dataclass(eq=False)
 class Branch:
-    """A region near the root, and what is settled of the domain within it."""
+    """A region near the root, and how much of the domain within it flips."""
 
     low: Any
     high: Any
     allowed: Any
     volume: float
-    proved: float = 0.0
     flips: float = 0.0
 
-
-class RegionTree:
-    """Branches by number; a region's branch is the path of the numbers above it."""
-
-    def __init__(self) -> None:
-        self.branches: list[Branch] = []
-
-    def below(self, path: tuple[int, ...], regions: Regions, i: int, volume: float) -> tuple[int, ...]:
-        """Return the path of a new region under another; below some depth that of the other."""
-        if len(path) > _DEPTH:
-            return path
-        self.branches.append(Branch(regions.low[i], regions.high[i], regions.allowed[i], float(volume)))
-        return (*path, len(self.branches) - 1)
-
-    def add(self, path: tuple[int, ...], proved: float, flips: float) -> None:
-        """Add what is settled to all branches of a path."""
-        for number in path:
-            branch = self.branches[number]
-            branch.proved += proved
-            branch.flips += flips
-
-    def worst(self, count: int = 10) -> list[Branch]:
-        """Return branches with the largest share of rows that flip, none within another, none with hardly any."""
-        least = 0.02 * self.branches[0].flips
-        within = sorted(
-            (b for b in self.branches if b.flips > max(least, 1e-12)),
-            key=lambda b: (-b.flips / b.volume, -b.volume),
-        )
-        chosen: list[Branch] = []
-        for branch in within:
-            if len(chosen) < count and not any(_overlap(branch, other) for other in chosen):
-                chosen.append(branch)
-        return sorted(chosen, key=lambda b: -b.flips)
-
-
-def _overlap(one: Branch, other: Branch) -> bool:
-    numbers = bool(((one.low <= other.high) & (other.low <= one.high)).all())
-    if not numbers or not len(one.allowed):
-        return numbers
-    # Branches are parts of one tree: they overlap where one holds the other.
-    both = one.allowed & other.allowed
-    return bool((both == one.allowed).all() or (both == other.allowed).all())
+    def overlaps(self, other: Branch) -> bool:
+        """Whether the two share rows: as parts of one tree they do if one holds the other."""
+        numbers = bool(((self.low <= other.high) & (other.low <= self.high)).all())
+        if not numbers or not len(self.allowed):
+            return numbers
+        both = self.allowed & other.allowed
+        return bool((both == self.allowed).all() or (both == other.allowed).all())
 
 
 _AT_ONCE = 256
@@ -179,12 +140,12 @@ class UndecidedRegions:
 
     def __init__(self, family: Family, values: SensitiveValues, examples: FlipExamples) -> None:
         self.family, self.layout, self.values = family, family.layout, values
-        # How much is open of a region, its place, and its branch.
+        # How much is open of a region, its place, and the numbers of the branches that it is in.
         self.heap: list[tuple[float, int, int, tuple[int, ...]]] = []
         self._pool: Pool[_Open] = Pool()
         self.proved = self.flips = self.unknown = 0.0
         self.examples = examples
-        self.tree = RegionTree()
+        self.branches: list[Branch] = []
         self.looked = 0
         self._counter = 0
         self._by_rows_at_all = values.complete
@@ -207,19 +168,47 @@ class UndecidedRegions:
         for branch, proved, flips in zip(branches, cut.proved.tolist(), cut.flips.tolist(), strict=True):
             self.proved -= proved
             self.flips -= flips
-            self.tree.add(branch, -proved, -flips)
+            self._flips_within(branch, -flips)
         halves, both = divide(self.layout, cut.regions, cut.split), joined([cut, cut])
         self._look(
             halves, both.labels, both.off, volumes(self.layout, halves, self.values.columns), branches * 2
         )
 
+    def worst(self) -> list[Branch]:
+        """Branches with the largest share of rows that flip, none within another, none with hardly any."""
+        least = max(0.02 * self.branches[0].flips, 1e-12)
+        within = sorted(
+            (b for b in self.branches if b.flips > least), key=lambda b: (-b.flips / b.volume, -b.volume)
+        )
+        chosen: list[Branch] = []
+        for branch in within:
+            if len(chosen) < _MOST_SHOWN and not any(map(branch.overlaps, chosen)):
+                chosen.append(branch)
+        return sorted(chosen, key=lambda b: -b.flips)
+
+    def _flips_within(self, path: tuple[int, ...], share: float) -> None:
+        for number in path:
+            self.branches[number].flips += share
+
     def _look(
-        self, regions: Regions, labels: IntArray, off: Any, volume: FloatArray, parents: list[tuple[int, ...]]
+        self,
+        regions: Regions,
+        labels: IntArray,
+        off: Any,
+        volume: FloatArray,
+        branches: list[tuple[int, ...]],
     ) -> None:
         """Settle regions as far as possible, and file what is open."""
         self.looked += len(regions)
-        branches = [self.tree.below(parents[i], regions, i, volume[i]) for i in range(len(regions))]
-        few = self._few(regions)
+        for i, path in enumerate(branches):
+            if len(path) <= _DEPTH:
+                branches[i] = (*path, len(self.branches))
+                self.branches.append(
+                    Branch(regions.low[i], regions.high[i], regions.allowed[i], float(volume[i]))
+                )
+        few = np.full(len(regions), self._by_rows_at_all)
+        if self._by_rows_at_all:
+            few = count_points(self.layout, regions, self.values.columns) <= _FEW_ROWS
         if few.any():
             at = np.flatnonzero(few)
             self._by_rows(regions.take(at), volume[at], [branches[i] for i in at])
@@ -235,10 +224,25 @@ class UndecidedRegions:
         self.flips += float(flips.sum())
         middle = _middles(self.layout, regions)
         self.examples.look(middle[np.argsort(-flips, kind="stable")[:64]], self.family.decisions)
-        for branch, p, f in zip(branches, proved, flips, strict=True):
-            self.tree.add(branch, float(p), float(f))
-        is_open = np.flatnonzero(volume - proved - flips > 1e-12 * volume)
-        self._file(regions, labels, off, volume, importance, middle, proved, flips, branches, is_open)
+        for branch, share in zip(branches, flips.tolist(), strict=True):
+            self._flips_within(branch, share)
+        left = volume - proved - flips
+        at = np.flatnonzero(left > 1e-12 * volume)
+        cuttable = open_columns(self.layout, regions)
+        cuttable[:, self.values.columns] = False
+        score = np.where(cuttable, np.maximum(importance, 1e-300), -1.0)
+        column = score.argmax(axis=1)
+        stuck = score[np.arange(len(column)), column] <= 0
+        self.unknown += float(left[at[stuck[at]]].sum())
+        going = at[~stuck[at]]
+        if not len(going):
+            return
+        part = regions.take(going)
+        split = self.family.cuts(part, column[going], middle[going])
+        slots = self._pool.add(_Open(part, labels[going], off[going], split, proved[going], flips[going]))
+        for i, slot in zip(going, slots, strict=True):
+            self._counter += 1
+            heapq.heappush(self.heap, (-float(left[i]), self._counter, slot, branches[i]))
 
     def _decide(
         self, regions: Regions, labels: IntArray, off: Any
@@ -280,41 +284,6 @@ class UndecidedRegions:
             )
         return importance, same, flips
 
-    def _file(
-        self,
-        regions: Regions,
-        labels: IntArray,
-        off: Any,
-        volume: FloatArray,
-        importance: FloatArray,
-        middle: FloatArray,
-        proved: FloatArray,
-        flips: FloatArray,
-        branches: list[tuple[int, ...]],
-        at: IntArray,
-    ) -> None:
-        cuttable = open_columns(self.layout, regions)
-        cuttable[:, self.values.columns] = False
-        score = np.where(cuttable, np.maximum(importance, 1e-300), -1.0)
-        column = score.argmax(axis=1)
-        stuck = score[np.arange(len(column)), column] <= 0
-        left = volume - proved - flips
-        self.unknown += float(left[at[stuck[at]]].sum())
-        going = at[~stuck[at]]
-        if not len(going):
-            return
-        part = regions.take(going)
-        split = self.family.cuts(part, column[going], middle[going])
-        slots = self._pool.add(_Open(part, labels[going], off[going], split, proved[going], flips[going]))
-        for i, slot in zip(going, slots, strict=True):
-            self._counter += 1
-            heapq.heappush(self.heap, (-float(left[i]), self._counter, slot, branches[i]))
-
-    def _few(self, regions: Regions) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        if not self._by_rows_at_all:
-            return np.zeros(len(regions), dtype=bool)
-        return np.asarray(count_points(self.layout, regions, self.values.columns) <= _FEW_ROWS)
-
     def _by_rows(self, regions: Regions, volume: FloatArray, branches: list[tuple[int, ...]]) -> None:
         """Settle regions of few rows row by row: the model is asked."""
         rows = [points_of(self.layout, regions.take([i]), self.values.columns) for i in range(len(regions))]
@@ -328,7 +297,7 @@ class UndecidedRegions:
         first = np.cumsum(sizes) - sizes
         for i, branch in enumerate(branches):
             its = slice(first[i], first[i] + sizes[i])
-            self.tree.add(branch, float(share[its] @ same[its]), float(share[its] @ flips[its]))
+            self._flips_within(branch, float(share[its] @ flips[its]))
         if flips.any() and self.examples.wants:
             at = np.flatnonzero(flips)[:64]
             self.examples.add(np.concatenate(rows)[at], labels[at])

@@ -16,7 +16,7 @@ from likewise.auditing.bounds.family import Family
 from likewise.auditing.case import MatchedPeople, with_encoding, with_unused
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.verdict import Badge
-from likewise.auditing.python_case import match_table
+from likewise.auditing.python_case import match_table, sensitive_names
 from likewise.auditing.verification.asked_shares import (
     Decide,
     Flip,
@@ -26,7 +26,13 @@ from likewise.auditing.verification.asked_shares import (
     proved_same,
     sample_rows,
 )
-from likewise.auditing.verification.preparation import Prepared, prepare, prepare_matched, read_values
+from likewise.auditing.verification.preparation import (
+    Prepared,
+    prepare,
+    prepare_found,
+    prepare_matched,
+    read_values,
+)
 from likewise.auditing.verification.undecided_regions import UndecidedRegions, describe
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
@@ -202,10 +208,7 @@ def verify(
     1   20    1         1     0   0
     """
     _check_budget(budget_seconds)
-    if isinstance(sensitive_features, str) or not len(sensitive_features):
-        allowed = "a list of columns, such as ['sex']"
-        raise bad_parameter("verify", "sensitive_features", allowed=allowed, got=sensitive_features)
-    names = tuple(sensitive_features)
+    names = sensitive_names(sensitive_features, "verify")
     choices: dict[str, Any] = {
         "seconds": budget_seconds,
         "max_regions": max_regions,
@@ -238,28 +241,22 @@ def verify_people(
         # The model has a list of columns, and these are not among them.
         found = with_unused(found, sensitive_features)
     names = known or list(sensitive_features)
-    plain, marked, frame = found.plain, found.matched, found.frame
-    shown = frame if found.gaps is None else found.gaps.restored(frame)
-    asked = prepare_matched(
-        marked,
-        names,
-        frame,
-        labels=found.people.labels,
-        shown=shown[list(plain.columns)],
-        places=np.arange(1, len(frame) + 1) if found.people.places is None else found.people.places,
-        restored=None if found.gaps is None else found.gaps.restored,
-    )
+    plain, people = found.plain, found.people
+    restored = None if found.gaps is None else found.gaps.restored
+    places = np.arange(1, len(found.frame) + 1) if people.places is None else people.places
+    asked = prepare_found(found, names, labels=people.labels, places=places, restored=restored)
     proof = asked
-    if marked is not plain:
+    if found.matched is not plain:
         # What is proved is about people without missing cells; further examples are made of them.
-        whole = found.people.frame[list(plain.columns)].notna().all(axis=1).to_numpy()
-        people = found.people.filled[whole] if whole.any() else None
-        proof = prepare_matched(plain, names, people, restored=asked.restored)
+        whole = people.frame[list(plain.columns)].notna().all(axis=1).to_numpy()
+        proof = prepare_matched(
+            plain, names, people.filled[whole] if whole.any() else None, restored=restored
+        )
     result = _verify(proof, asked, seconds=seconds, absent=not known, **choices)
     return replace(
         result,
         sensitive_features=tuple(sensitive_features),
-        counted=found.people.counted,
+        counted=people.counted,
         findings=with_encoding(plain, result.findings),
     )
 
@@ -300,7 +297,7 @@ def _verify(
     own, shares = made_up, None
     if asked is not None:
         kept, changed = asked.changed_people(same if asked is proof else None, seconds)
-        shares = _three(kept, changed)
+        shares = float(kept.mean()), float(changed.mean()), float((~kept & ~changed).mean())
         if asked is not proof:
             own = FlipExamples(asked.layout, asked.values, asked.asker.decisions, asked.people())
         own.add_people(asked.people(), np.flatnonzero(changed))
@@ -334,15 +331,11 @@ def _verify(
     return _prove(family, values, made_up, known, seconds, max_regions, progress)
 
 
-def _three(kept: Any, changed: Any) -> Shares:
-    return float(kept.mean()), float(changed.mean()), float((~kept & ~changed).mean())
-
-
 def _pairs(
     asked: Prepared | None, own: Sequence[Flip], proof: Prepared, made_up: Sequence[Flip]
 ) -> pd.DataFrame:
     """Pairs in original units: people as the user knows them, then rows that are made up."""
-    pairs, rows = [], []
+    pairs = []
     flips = [(flip, asked or proof) for flip in own] + [(flip, proof) for flip in made_up]
     for flip, place in flips[:_MOST_SHOWN]:
         both, row = place.table(np.stack([flip.first, flip.second])), None
@@ -351,20 +344,19 @@ def _pairs(
             other = both.iloc[[1]].reset_index(drop=True)
             twin = person.assign(**{name: other[name] for name in place.names})
             both = pd.concat([person, twin], ignore_index=True)
-        pairs.append((both, [place.decision(position) for position in flip.decisions]))
-        rows.append(row)
-    return _listed(pairs, rows)
+        pairs.append((both, [place.decision(position) for position in flip.decisions], row))
+    return _listed(pairs)
 
 
-def _listed(pairs: Sequence[tuple[pd.DataFrame, Sequence[Any]]], rows: Sequence[Any] = ()) -> pd.DataFrame:
+def _listed(pairs: Sequence[tuple[pd.DataFrame, Sequence[Any], Any]]) -> pd.DataFrame:
     """Put pairs below each other, with what is decided and where the person is."""
     if not pairs:
         return pd.DataFrame()
-    found = pd.concat([both for both, _ in pairs], ignore_index=True)
+    found = pd.concat([both for both, _, _ in pairs], ignore_index=True)
     found = found.rename(columns=lambda name: beside(name, PAIR_COLUMNS))
-    found["decision"] = [decision for _, decided in pairs for decision in decided]
+    found["decision"] = [decision for _, decided, _ in pairs for decision in decided]
     found["pair"] = np.repeat(np.arange(len(pairs)), 2)
-    found["row"] = pd.Series(np.repeat(np.array(rows or [None] * len(pairs), dtype=object), 2), dtype=object)
+    found["row"] = pd.Series(np.repeat(np.array([row for _, _, row in pairs], dtype=object), 2), dtype=object)
     return found
 
 
@@ -389,7 +381,7 @@ def verify_family(
 
     def known(work: UndecidedRegions, spent: float, stopped: bool) -> Verification:
         pairs = [
-            (pd.DataFrame([flip.first, flip.second], columns=names), flip.decisions)
+            (pd.DataFrame([flip.first, flip.second], columns=names), flip.decisions, None)
             for flip in examples.found
         ]
         return _with_shares(replace(start, examples=_listed(pairs)), work, spent, stopped)
@@ -433,7 +425,7 @@ def _with_shares(found: Verification, work: UndecidedRegions, seconds: float, st
             part.flips / part.volume,
             describe(work.layout, part.low, part.high, part.allowed, work.values.columns),
         )
-        for part in work.tree.worst()
+        for part in work.worst()
     )
     return replace(
         found,

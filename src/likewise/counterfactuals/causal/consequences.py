@@ -15,12 +15,11 @@ from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas, with_columns
 from likewise.core.messages import Message
-from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.causal.conditionals import Boosting
 from likewise.counterfactuals.causal.graphs import ColumnGraph, read_graph
 from likewise.counterfactuals.causal.moved_columns import CauseCodes, MovedColumn, fit_column
 from likewise.counterfactuals.cells import put_rows
-from likewise.counterfactuals.edited_rows import MadeTwins, ready_maker
+from likewise.counterfactuals.edited_rows import AttributeTwins, MadeTwins, ready_maker
 from likewise.counterfactuals.edits import Edit
 from likewise.counterfactuals.plausibility import LearnedRules, learn_rules
 from likewise.counterfactuals.rules import Rules, read_rules
@@ -38,9 +37,7 @@ def row_keys(frame: pd.DataFrame, columns: Sequence[str]) -> Keys:
     keys = np.zeros(len(frame), dtype=np.uint64)
     for name in columns:
         column = frame[name]
-        numbers = getattr(column.dtype, "kind", "O") in "iufb" and not isinstance(
-            column.dtype, pd.CategoricalDtype
-        )
+        numbers = getattr(column.dtype, "kind", "O") in "iufb"
         # 30 and 30.0 are one value, whatever library read the table.
         values = column.astype(float) if numbers else column.astype(object).astype(str)
         hashed = pd.util.hash_array(np.asarray(values, dtype=float if numbers else object))
@@ -309,7 +306,9 @@ class ConsequenceTwins:
                 wrong = self.rules_.broken(twins)
                 broken[number, concerned] = wrong
                 unknown = (group[concerned] < 0) & bool(self.moved_)
-                twins = _back(twins, frame.iloc[concerned], wrong | unknown)
+                # Who cannot be a person is replaced by the person, who is not compared.
+                back = np.flatnonzero(wrong | unknown)
+                twins = put_rows(twins, frame.iloc[concerned[back]], back)
                 edited = put_rows(frame, twins, concerned)
             else:
                 edited = frame
@@ -336,12 +335,10 @@ class ConsequenceTwins:
             mapped = name in self.rules_.mapped
             position = position_of(position_keys, name, self.random_state)
             # A column with a map has followed the attribute already: what is left is to follow its other causes.
-            start = (
-                with_columns(own, {self.attribute: edited[self.attribute], name: twins[name]})
-                if mapped
-                else own
+            followed = {self.attribute: edited[self.attribute], name: twins[name]} if mapped else {}
+            moved = column.move(
+                with_columns(own, followed), twins, to if mapped else group, to, fold, position, self.codes_
             )
-            moved = column.move(start, twins, to if mapped else group, to, fold, position, self.codes_)
             twins = with_columns(twins, {name: moved})
         return twins
 
@@ -395,13 +392,6 @@ class ConsequenceTwins:
         return list(
             dict.fromkeys([self.attribute, *self.moved_, *causes, *self.rules_.columns, *self.position_key_])
         )
-
-
-def _back(twins: pd.DataFrame, own: pd.DataFrame, wrong: Any) -> pd.DataFrame:
-    """Replace twins that cannot be people by the person, as a filler that is not compared."""
-    if not wrong.any():
-        return twins
-    return put_rows(twins, own.iloc[np.flatnonzero(wrong)], np.flatnonzero(wrong))
 
 
 class TwinSubspace(BaseEstimator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,10 +74,7 @@ _CLASSES = 12  # of a column with heaps and more numbers than that
 
 def column_kind(column: pd.Series[Any]) -> Kind:
     """Say how a column is moved."""
-    numbers = getattr(column.dtype, "kind", "O") in "iuf" and not isinstance(
-        column.dtype, pd.CategoricalDtype
-    )
-    if not numbers:
+    if getattr(column.dtype, "kind", "O") not in "iuf":
         return "category"
     counts = column.value_counts()
     if len(counts) <= _FEW or counts.iloc[0] >= _HEAP * counts.sum():
@@ -123,12 +120,9 @@ class Heaps:
                 some = np.flatnonzero((group == g) & (codes == k))
                 if len(some):
                     # A class that nobody of the group is in borrows the numbers of everybody in it.
-                    known = (
-                        seen if len(seen) else np.sort(np.concatenate([other[k] for other in self.values]))
-                    )
-                    found[some] = known[
-                        np.minimum((rank[some] * len(known)).astype(np.int64), len(known) - 1)
-                    ]
+                    known = seen if len(seen) else np.sort(np.concatenate([v[k] for v in self.values]))
+                    at = np.minimum((rank[some] * len(known)).astype(np.int64), len(known) - 1)
+                    found[some] = known[at]
         return found
 
 
@@ -240,28 +234,35 @@ class MovedColumn:
         column = own[self.name].array.copy()
         if len(some):
             g, t = (group[some], target[some]) if self.direct else (0 * group[some], 0 * target[some])
-            at = None if fold is None else fold[some]
-            moved = self._moved(value[some], here[some], there[some], g, t, at, position[some])
-            column[some] = moved if self.kind == "category" else _as_dtype(moved, column.dtype, self.whole)
+            folds = range(self.folds) if fold is None else [fold[some]]
+            p, q = (self._world(part[some], who, folds) for part, who in ((here, g), (there, t)))
+            moved = self._moved(value[some], p, q, g, t, position[some])
+            if self.kind != "category":
+                # Whole numbers in a column of whole numbers, single precision in one of that.
+                whole = self.whole or column.dtype.kind in "iu"
+                moved = pd.array(np.rint(moved) if whole else moved).astype(column.dtype)
+            column[some] = moved
         return pd.Series(column, index=own.index, name=self.name)
 
+    def _world(self, causes: FloatArray, group: IntArray, folds: Iterable[Any]) -> Any:
+        """Location and scale of the column given its causes, or its probabilities; the mean of several folds."""
+        if isinstance(self.model, ClassModel):
+            found = [self.model.probabilities(causes, group, np.full(len(causes), k)) for k in folds]
+            return found[0] if len(found) == 1 else np.asarray(np.mean(found, axis=0))
+        parts = [self.model.place(causes, np.full(len(causes), k)) for k in folds]
+        if len(parts) == 1:
+            return parts[0]
+        mu = np.mean([part[0] for part in parts], axis=0)
+        return mu, np.exp(np.mean([np.log(part[1]) for part in parts], axis=0))
+
     def _moved(
-        self,
-        value: FloatArray,
-        here: FloatArray,
-        there: FloatArray,
-        group: IntArray,
-        target: IntArray,
-        fold: IntArray | None,
-        position: FloatArray,
+        self, value: FloatArray, p: Any, q: Any, group: IntArray, target: IntArray, position: FloatArray
     ) -> Any:
+        """Values carried from one world to the other, keeping the rank."""
         if isinstance(self.model, NumberModel):
-            mu, sigma = self._place(here, fold)
-            new_mu, new_sigma = self._place(there, fold)
-            z = self.model.across((value - mu) / sigma, group, target)
-            found = new_mu + new_sigma * z
+            (mu, sigma), (new_mu, new_sigma) = p, q
+            found = new_mu + new_sigma * self.model.across((value - mu) / sigma, group, target)
             return np.clip(np.rint(found) if self.whole else found, self.low, self.high)
-        p, q = self._probabilities(here, group, fold), self._probabilities(there, target, fold)
         if self.heaps is None:
             labels = np.empty(len(self.labels), dtype=object)
             labels[:] = self.labels
@@ -271,24 +272,6 @@ class MovedColumn:
         new, inside = couple_ordered(p, q, codes, rank)
         # Where both worlds are alike, so is the number.
         return self.heaps.numbers(new, target, inside)
-
-    def _place(self, causes: FloatArray, fold: IntArray | None) -> tuple[FloatArray, FloatArray]:
-        assert isinstance(self.model, NumberModel)
-        if fold is not None:
-            return self.model.place(causes, fold)
-        parts = [self.model.place(causes, np.full(len(causes), k, dtype=np.int64)) for k in range(self.folds)]
-        mu = np.mean([part[0] for part in parts], axis=0)
-        return mu, np.exp(np.mean([np.log(part[1]) for part in parts], axis=0))
-
-    def _probabilities(self, causes: FloatArray, group: IntArray, fold: IntArray | None) -> FloatArray:
-        assert isinstance(self.model, ClassModel)
-        if fold is not None:
-            return self.model.probabilities(causes, group, fold)
-        parts = [
-            self.model.probabilities(causes, group, np.full(len(causes), k, dtype=np.int64))
-            for k in range(self.folds)
-        ]
-        return np.asarray(np.mean(parts, axis=0))
 
 
 def fit_column(
@@ -335,9 +318,3 @@ def fit_column(
     return MovedColumn(
         name, kind, tuple(parents), model, labels, heaps, low, high, whole, boosting.folds, direct
     )
-
-
-def _as_dtype(numbers: FloatArray, dtype: Any, whole: bool) -> Any:
-    """Numbers as a column holds them: whole in a column of whole numbers, single precision in one of that."""
-    values = np.rint(numbers) if whole or dtype.kind in "iu" else numbers
-    return pd.array(values).astype(dtype)

@@ -12,9 +12,8 @@ import pandas as pd
 from likewise.core.checks import FloatArray, IntArray, attribute_columns, python_scalar
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
-from likewise.counterfactuals.attribute import orbit_representatives
 from likewise.counterfactuals.cells import Table, find_attribute
-from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows
+from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows, orbit_representatives
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from likewise.core.checks import to_numpy
-from likewise.evaluation.classification import balanced_accuracy
+from likewise.evaluation.summary import balanced_accuracy
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.learner import MOST
 from likewise.training.batch import Batch

@@ -16,7 +16,7 @@ from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.data.domain import DataRangeDomain, Domain
-from likewise.evaluation.classification import balanced_accuracy
+from likewise.evaluation.summary import balanced_accuracy
 from likewise.fair_metrics import FairMetric
 from likewise.training.batch import Batch
 from likewise.training.estimators.rows import classes_alike, stratified_split
