@@ -22,6 +22,8 @@
 - consequences: `twin_study` with consequences learned along a graph, over refits; known counterfactuals.
 - diagnose: how well a probe predicts a sensitive column.
 - recourse: what the favourable decision costs refused people, by group: medians and shares.
+- text: audits of scores of texts: every interval with few, unequal and dominant clusters, false alarms and equivalence at
+  the margin over everything in a run of several models, and power.
 - pure, candidates: the gap by size, dimension and share of the harmed. People have a sensitive column of −1
   and 1 and d − 1 normal features; labels follow a logistic model of the features, and the audited model adds an effect of
   the sensitive column: for everybody, or for the 5% whose first feature is highest. "pure" is the gap at ε = 0 about the
@@ -67,6 +69,8 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.diagnosis import probe
 from likewise.models import as_model
 from likewise.models.losses import CrossEntropy
+from likewise.text.cluster_inference import AuditDesign, PairedScores, cluster_means
+from likewise.text.score_audit import audit_together
 
 UPPER = CrossEntropy().upper_bound
 EPS = 0.1
@@ -876,6 +880,202 @@ def recourse(simulations: int, seed: int) -> Lines:
 
 
 BY_WORLD = {"pure": pure, "candidates": candidates}
+# Text audits: clusters of texts, how their sizes and variances differ, and the noise of a score.
+LAYOUTS: dict[str, list[int]] = {
+    "4 × 3": [3] * 4,
+    "6 × 3": [3] * 6,
+    "8, one with half": [21] + [3] * 7,
+    "12, one with 90%": [99] + [1] * 11,
+    "20 of 1 to 20": list(range(1, 21)),
+    "40 × 2": [2] * 40,
+}
+NOISES = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "t, 3 degrees": lambda rng, shape: rng.standard_t(3, shape) / np.sqrt(3),
+    "exponential": lambda rng, shape: rng.exponential(size=shape) - 1.0,
+}
+PLACEBO_COST = -0.25
+
+
+def text_scores(
+    rng: Any, sizes: list[int], n_edits: int, effects: Any, noise: str = "normal", noisy: float = 1.0
+) -> Any:
+    """Changes of edits and three placebos: texts of a cluster share noise, and any edit at all costs something."""
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    draw = NOISES[noise]
+    shape = (len(clusters), 1 + n_edits + 3)
+    shared = draw(rng, (len(sizes), shape[1]))[clusters]
+    spread = np.where(clusters == 0, noisy, 1.0)[:, None]
+    scores = spread * (0.5 * shared + 0.6 * draw(rng, shape))
+    scores[:, 1:] += PLACEBO_COST
+    scores[:, 1 : 1 + n_edits] += effects
+    return scores[:, 1:] - scores[:, :1], clusters
+
+
+def paired(changes: Any, clusters: Any, edits: Any, flips: Any = None, bounds: Any = None) -> PairedScores:
+    placebos = tuple(f"placebo_{n}" for n in range(changes.shape[1] - len(edits)))
+    return PairedScores(
+        tuple(range(len(changes))), clusters, tuple(edits), placebos, changes, flips, 0, bounds
+    )
+
+
+def text_intervals(simulations: int, seed: int) -> Lines:
+    """Every interval of a text audit, at no effect and at one: four values of one family, the first has the effect."""
+    edits = [f"name_{letter}" for letter in "abcd"]
+    for noise in NOISES:
+        for name, sizes in LAYOUTS.items():
+            for effect, noisy in ((0.0, 1.0), (0.5, 1.0), (0.5, 5.0)):
+                rng = np.random.default_rng([seed, 60, len(sizes), int(10 * effect), int(noisy)])
+                effects = np.array([effect, 0.0, 0.0, 0.0])
+                many = [text_scores(rng, sizes, 4, effects, noise, noisy) for _ in range(2000)]
+                size = np.mean([cluster_means(np.abs(one), clusters) for one, clusters in many], axis=(0, 1))
+                excess = size[:4].mean() - size[4:].mean()
+                rows = []
+                for _ in range(simulations):
+                    changes, clusters = text_scores(rng, sizes, 4, effects, noise, noisy)
+                    part = audit_together({"": paired(changes, clusters, edits)}, n_flips=99, rng=rng).parts[
+                        0
+                    ]
+                    family = part.families[0]
+                    chosen = effects[edits.index(family.worst)]
+                    row = [covers(part.edits[0].change, effect + PLACEBO_COST)]
+                    row += [covers(part.edits[0].shift, effect), covers(family.shift, chosen)]
+                    row += [covers(family.change, chosen + PLACEBO_COST), covers(family.excess, excess)]
+                    row += [
+                        np.mean(
+                            [
+                                covers(one, t)
+                                for one, t in zip(part.pairs, [effect] * 3 + [0] * 3, strict=True)
+                            ]
+                        )
+                    ]
+                    rows.append([*row, part.edits[0].shift.high - part.edits[0].shift.low])
+                names = (
+                    "change",
+                    "shift",
+                    "shift of the strongest",
+                    "its change",
+                    "excess",
+                    "pairs",
+                    "width",
+                )
+                unequal = ", one noisy" if noisy > 1 else ""
+                yield (
+                    f"{noise}, {name}{unequal}, effect {effect:g}",
+                    dict(zip(names, tally(rows), strict=True)),
+                )
+
+
+def text_decisions(simulations: int, seed: int) -> Lines:
+    """Scores that are decisions: an edit turns some of them, placebos turn others."""
+    for name, sizes in LAYOUTS.items():
+        for by_edit, by_placebo in ((0.02, 0.02), (0.3, 0.05)):
+            rng = np.random.default_rng([seed, 61, len(sizes), int(100 * by_edit)])
+            clusters = np.repeat(np.arange(len(sizes)), sizes)
+            rows = []
+            for _ in range(simulations):
+                # Texts of a cluster turn together half of the time.
+                shape = (len(clusters), 3)
+                same = rng.random((len(sizes), 3))[clusters]
+                draws = np.where(rng.random((len(sizes), 1))[clusters] < 0.5, same, rng.random(shape))
+                turned = (draws < [by_edit, by_placebo, by_placebo]).astype(float)
+                scores = paired(-turned, clusters, ["name_a"], turned, (-1.0, 1.0))
+                effect = audit_together({"": scores}, n_flips=99, rng=rng).parts[0].families[0]
+                row = [covers(effect.change, -by_edit), covers(effect.shift, by_placebo - by_edit)]
+                rows.append([*row, covers(effect.changed, by_edit - by_placebo)])
+            yield (
+                f"{name}, {by_edit:.0%} by the edit, {by_placebo:.0%} by a placebo",
+                dict(zip(("change", "shift", "changed decisions"), tally(rows), strict=True)),
+            )
+
+
+# Models, families and values of a family in one run, and the clusters.
+RUNS = {
+    "11 models × 4 families × 1, 12 × 1": (11, 4, 1, [1] * 12),
+    "3 models × 4 families × 4, 20 of 1 to 20": (3, 4, 4, list(range(1, 21))),
+    "5 models × 2 families × 3, 12, one with 90%": (5, 2, 3, [99] + [1] * 11),
+    "2 models × 1 family × 4, 8, one with half": (2, 1, 4, [21] + [3] * 7),
+    "1 model × 2 families × 2, 40 × 2": (1, 2, 2, [2] * 40),
+}
+
+
+def text_alarms(simulations: int, seed: int) -> Lines:
+    """Over everything in a run: an effect where there is none, and equivalence of edits that stand at the margin."""
+    for noise in NOISES:
+        for name, (models, families, values, sizes) in RUNS.items():
+            edits = [f"f{family}_{value}" for family in range(families) for value in range(values)]
+            for noisy in (1.0, 5.0):
+                rng = np.random.default_rng([seed, 62, models, families, int(noisy)])
+                rows = []
+                for _ in range(simulations):
+                    run = []
+                    for effect in (0.0, 1.0):
+                        parts = {}
+                        for model in range(models):
+                            changes, clusters = text_scores(rng, sizes, len(edits), effect, noise, noisy)
+                            if (
+                                effect
+                            ):  # no placebo is above the baseline here, so that both stand at the margin
+                                changes -= PLACEBO_COST
+                            parts[str(model)] = paired(changes, clusters, edits)
+                        run.append(audit_together(parts, margin=effect or None, n_flips=1999, rng=rng))
+                    null, far = run
+                    row = [bool(null.frame["verdict"].eq("shifted").any())]
+                    row += [any(one.verdict == "shifted" for part in null for one in part.edits)]
+                    row += [bool(far.frame["verdict"].eq("equivalent").any())]
+                    rows.append(
+                        [*row, any(one.verdict == "equivalent" for part in far for one in part.edits)]
+                    )
+                names = ("family shifted", "edit shifted", "family equivalent", "edit equivalent")
+                unequal = ", one noisy" if noisy > 1 else ""
+                yield f"{noise}, {name}{unequal}", dict(zip(names, tally(rows), strict=True))
+
+
+DESIGNS = (
+    (AuditDesign(0.3, 0.6, repeats=2, n_placebos=2), 30, 0.3),
+    (AuditDesign(0.3, 0.6, repeats=2, n_placebos=2), 60, 0.3),
+    (AuditDesign(0.5, 0.3, n_edits=4), 10, 1.0),
+    (AuditDesign(0.5, 0.3, n_edits=88, values_per_family=3), 17, 1.2),
+    (AuditDesign(0.5, 0.5, n_edits=2, values_per_family=3), 24, 0.6),
+    (AuditDesign(0.4, 0.4, n_placebos=0, texts_per_cluster=4, cluster_correlation=0.5), 64, 0.3),
+    (AuditDesign(0.4, 0.4, texts_per_cluster=10, cluster_correlation=0.2), 100, 0.35),
+    (AuditDesign(0.3, 0.5, repeats=5, n_edits=8), 83, 0.2),
+    (AuditDesign(0.3, 0.5, repeats=5, n_edits=8), 8, 1.0),
+)
+
+
+def text_power(simulations: int, seed: int) -> Lines:
+    """Power as it is claimed, and the share of audits that show the effect."""
+    for number, (design, n_texts, effect) in enumerate(DESIGNS):
+        rng = np.random.default_rng([seed, 63, number])
+        clusters = np.arange(n_texts) // design.texts_per_cluster
+        share = design.cluster_correlation
+        edits = [
+            f"f{family}_{value}"
+            for family in range(design.n_edits)
+            for value in range(design.values_per_family)
+        ]
+
+        def noise(
+            sd: float, variants: int, rng: Any = rng, clusters: Any = clusters, share: float = share
+        ) -> Any:
+            both = np.sqrt(share) * rng.normal(size=(clusters.max() + 1, variants))[clusters]
+            return sd * (both + np.sqrt(1 - share) * rng.normal(size=(len(clusters), variants)))
+
+        found = 0
+        for _ in range(simulations):
+            repeat = design.repeat_sd / np.sqrt(design.repeats)
+            variants = len(edits) + design.n_placebos
+            changes = noise(design.text_sd, variants) + noise(repeat, variants) - noise(repeat, 1)
+            changes[:, 0] += effect
+            result = audit_together({"": paired(changes, clusters, edits)}, rng=rng).parts[0]
+            found += result.families[0].verdict == "shifted"
+        yield (
+            f"{n_texts} texts, effect {effect:g}, {design.n_edits} × {design.values_per_family} edits",
+            {"claimed": design.power(n_texts, effect), "shown": found / simulations},
+        )
+
+
 PRINTED = {
     "rare": (rare,),
     "tolerance": (tolerance,),
@@ -891,6 +1091,7 @@ PRINTED = {
     "consequences": (consequences,),
     "diagnose": (diagnose,),
     "recourse": (recourse,),
+    "text": (text_power, text_decisions, text_intervals, text_alarms),
 }
 # Every interval that is printed: where it is made, and which part simulates it.
 INVENTORY = {
@@ -926,7 +1127,10 @@ INVENTORY = {
     "diagnose: angles (spread of resamples, not an interval)": ("fair_metrics.stability", "none"),
     "recourse: median costs, shares without a way, dearer, cheaper": ("explaining.burden", "recourse"),
     "improve: announced figures": ("improving.figures", "announced_intervals.py"),
-    "audit_scores, audit_texts: shifts, equivalence": ("text", "benchmarks of text audits"),
+    "audit_scores, audit_texts: change, shift, excess, pairs, changed decisions": (
+        "text.cluster_inference",
+        "text",
+    ),
 }
 
 
