@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -82,8 +83,7 @@ def _tell(female: float, male: float) -> str:
     return "male" if male > _CLEARLY * female else ""
 
 
-# First names of the census that are ordinary words or places too: they count as names only in a name's
-# place.
+# First names of the census that are ordinary words, places or products too: people only with evidence.
 
 
 WORD_LISTS = {
@@ -91,98 +91,112 @@ WORD_LISTS = {
     for name, words in tomllib.loads(read_bundled_text("name_words.toml")).items()
 }
 
-# Places, firms, months and days are written with a capital wherever they stand.
-PLACES_AND_TIMES = WORD_LISTS["places_and_times"]
-PRODUCTS = WORD_LISTS["products"]
-ORDINARY = WORD_LISTS["words"] | PLACES_AND_TIMES | PRODUCTS
-
-# A name before one of these is a place, a street, an institution or a firm.
-AFTER_A_PLACE_NAME = WORD_LISTS["after_a_place_name"]
-_NAMES_TOO = WORD_LISTS["names_too"]
+PLACES_AND_TIMES, PRODUCTS, FIRMS_ALONE = (
+    WORD_LISTS[key] for key in ("places_and_times", "products", "firms_alone")
+)
+NAMES_TOO = WORD_LISTS["names_too"]
+ORDINARY = WORD_LISTS["words"] | PLACES_AND_TIMES | PRODUCTS | FIRMS_ALONE | NAMES_TOO
+# What people do and firms, places and products do not; what all of them may do.
+DEEDS, ACTS = WORD_LISTS["deeds"], WORD_LISTS["acts"]
 FIRMS = frozenset(name.replace("_", " ").replace("'s", "") for name in WORD_LISTS["firms"])
-_STATES = frozenset(name.replace("_", " ") for name in WORD_LISTS["states"])
+_BESIDE = PRODUCTS | PLACES_AND_TIMES | WORD_LISTS["technical"]
+_NO_SURNAMES = (
+    WORD_LISTS["after_a_place_name"] | WORD_LISTS["no_surnames"] | PLACES_AND_TIMES | PRODUCTS | FIRMS_ALONE
+)
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(sorted((word.replace("_", " ") for word in words), key=len, reverse=True))
 
 
 # Where first names stand in a text: as words, in addresses and as initials. Each word of the list of names is a person's,
 # is not, or is doubtful: then the text is left out, since a wrong change would be an edit of something else.
 
 
-_TITLE_BEFORE = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|MR|MRS|MS|MISS|DR|PROF)\.?[ \u00a0]+$")
+_BLANK = r"[ \u00a0]"
+_TITLE = (
+    r"(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Rev|MR|MRS|MS|MISS|DR|PROF)\b\.?|Professor|Doctor|Sir|Madam|Judge|Captain"
+)
+_TITLE_BEFORE = re.compile(rf"\b(?:{_TITLE}){_BLANK}+$")
+_RULER_BEFORE = re.compile(
+    r"\b(?:King|Queen|Prince|Princess|Pope|Lord|Lady|President|Senator|Governor|Hurricane|Uncle|Aunt|Planet)"
+    r"[ \u00a0]+$"
+)
 _SAID_BEFORE = re.compile(
-    r"(?:\b(?:my name is|i am|i'm|i’m|this is|named|called|dear|hi|hello|regards,|sincerely,)|\b(?:first |full )?name:)"
-    r"[ \u00a0\n]+$",
+    r"(?:\b(?:my name is|i am|i'm|i’m|this is|named|called)"
+    r"|\b(?:(?:first|full|given) )?(?:name|candidate|applicant|student|employee|author):"
+    r"|\bI,|\b(?:regards|sincerely|yours|wishes|thanks|truly|faithfully),)[ \u00a0\n]+$",
     re.IGNORECASE,
 )
+_GREETED_BEFORE = re.compile(rf"\b(?:dear|hi|hello|hey){_BLANK}+(?:(?:{_TITLE}){_BLANK}+)?$", re.IGNORECASE)
 _PLACE_BEFORE = re.compile(
-    r"\b(?:St|Saint|San|Santa|Fort|Ft|Mount|Mt|Port|Lake|New|Los|El|Cape|Point|Camp|Villa)\.?[ \u00a0]+$"
+    r"\b(?:St|Saint|San|Santa|Fort|Ft|Mount|Mt|Port|Lake|New|Los|El|Cape|Point|Camp|Villa|North|South|East|West"
+    r"|(?:[A-Z]\w+|city|state|town|county|university|bank|college|district|diocese|port|bay|isle) (?:of|at))\.?[ \u00a0]+$"
 )
-_NAME_LINE = re.compile(r"\s*[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){1,3}\s*(?:\n|$)")
-# "Johnson & Johnson", "Smith + Co": a firm.
-_FIRM_BEFORE, _FIRM_AFTER = (
-    re.compile(r"[&+][ \u00a0]*$"),
-    re.compile(r"(?:['’]s)?[ \u00a0]*[&+][ \u00a0]*\w"),
-)
-# "Madison, Wisconsin", "Jackson, MS".
-_STATE_AFTER = re.compile(rf", (?:{'|'.join(sorted(_STATES))})\b")
-# Where people are, and firms, products and places more often.
-_EMPLOYER_BEFORE = re.compile(
-    r"\b(?:at|in|via|using|joined|joining|(?:work|intern|consult|freelanc|volunteer)\w*\s+(?:for|with)|employed\s+by"
-    r"|(?:clients?|customers?|brands?|firms?|companies|tools?|languages?|software)\s+(?:such\s+as|like|including))[ \u00a0]+$",
+_HEADINGS = r"\s*(?:(?:curriculum vitae|cv|r[ée]sum[ée]|profile|cover letter|application)\b[^\n]{0,12}\n\s*)?"
+_HEADER = re.compile(
+    rf"{_HEADINGS}(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){{1,3}})[ \u00a0]*(?:\n|[|•·–—(<]|, ?[^\n]*\n|$)",
     re.IGNORECASE,
 )
-
-# What a person with a full name does next.
-_ACTS = re.compile(
-    r"[ \u00a0](?:is|was|has|had|will|would|can|could|and|who|applied|applies|asked|asks|called|came|joined|leads|led|left"
-    r"|made|managed|manages|met|said|says|spoke|studied|taught|teaches|thinks|told|took|went|worked|works|writes|wrote)\b"
+# "Johnson & Johnson", "Smith + Co", "Dean, Foster and Partners": a firm.
+_FIRM_BEFORE = re.compile(r"[&+][ \u00a0]*$")
+_FIRM_AFTER = re.compile(
+    r"(?:['’]s)?(?:[ \u00a0][A-Z][\w-]+)?[ \u00a0]*[&+][ \u00a0]*\w"
+    r"|(?:,? (?:and )?[A-Z][\w-]+){0,3},? (?:and|&) (?:Sons?|Brothers|Daughters|Partners|Company|Co|Associates)\b"
+    r"|(?: [A-Z][\w-]+){0,3},? (?:Inc|Ltd|LLC|LLP|PLC|Corp|GmbH|Co|Bros|AG)\b"
 )
-
-_NOT_BEFORE_NAMES = frozenset({"the", "a", "an", "in", "at", "this", "that"})
-# Words that begin a sentence and are followed by no capital of their own.
-_BEGINNINGS = frozenset(
-    {"with", "for", "to", "by", "from", "when", "if", "about", "and", "but", "because", "like"}
+_STATE_AFTER = re.compile(rf", (?:{_any_of(WORD_LISTS['states'])})\b")
+# Where people are, and firms, products and places more often.
+_AT = re.compile(
+    r"\b(?:at|in|via|using|joined|joining|near|through|throughout|across|into"
+    r"|(?:work|intern|consult|freelanc|volunteer|contract)\w*[ \u00a0]+(?:for|with)|employed[ \u00a0]+by"
+    r"|(?:clients?|customers?|brands?|firms?|companies|tools?|languages?|software|frameworks?)[ \u00a0]+(?:such[ \u00a0]+as|like|including)"
+    r"|(?:moved|moving|relocated|travel\w*|went|migrat\w+|switched|deploy\w*)[ \u00a0]+(?:to|from|with|on)"
+    r"|(?:written|wrote|writes|coded|codes|programm\w+|built|builds|tests?|tested|automat\w+|implemented)[ \u00a0]+(?:\w+[ \u00a0]+){0,3}(?:in|with|on))"
+    r"[ \u00a0]+$",
+    re.IGNORECASE,
 )
+_TECHNICAL = re.compile(rf"\b(?:{_any_of(WORD_LISTS['technical'])})\b", re.IGNORECASE)
+_SOCIAL_BEFORE = re.compile(rf"\b(?:{_any_of(WORD_LISTS['social'])})[ \u00a0]+$", re.IGNORECASE)
+_GENDERED = re.compile(r"\b(?:she|he|her|his|hers|him|herself|himself)\b", re.IGNORECASE)
+_PREDICATE = re.compile(r"(?:,? who)?[ \u00a0]([a-z]+(?: [a-z]+){0,2})")
+_AUXILIARIES = WORD_LISTS["auxiliaries"]
+# "We", "Then", "My" before a name begin a sentence and are no part of the name.
+_FUNCTION = WORD_LISTS["no_noun_behind"]
+_DETERMINERS = frozenset({"the", "a", "an", "this", "that", "in", "at", "no", "every", "some", "any", "more"})
+
+# People that a text names beside the one it is about: superiors, referees, partners of work; and those written to.
+_OTHER_BEFORE = re.compile(
+    r"(?:\b(?:report(?:s|ed|ing)?(?: directly)? to|(?:supervised|managed|mentored|advised|led|headed|trained|coached) by"
+    r"|(?:supervision|guidance|direction|leadership|mentorship) of|under|assistant to|deputy to|assisted|succeed(?:ed|ing)|on behalf of"
+    r"|worked(?: closely)? (?:for|with|under|alongside)|works (?:for|with|under)|working (?:for|with|under|alongside)|collaborat\w+ with|co-?author\w* with|together with|alongside)"
+    r"|\b(?:referees?|references?|supervisors?|advis[oe]rs?|(?:line )?managers?|mentors?|(?:emergency )?contact|co-authors?|spouse|father|mother)(?: \w+)?:)"
+    rf"[ \u00a0\n]+(?:(?:my|our|the|her|his|their)(?: [a-z]+){{1,3}},?[ \u00a0]+)?(?:[A-Z]{{2,4}}[ \u00a0]+)?(?:(?:{_TITLE})[ \u00a0]+)*$"
+    r"|\b(?:my|our|her|his) (?:former |line |direct )?(?:manager|supervisor|boss|advis[oe]r|mentor|director|wife|husband|partner|father|mother)"
+    rf",?[ \u00a0]+(?:(?:{_TITLE})[ \u00a0]+)*$",
+    re.IGNORECASE,
+)
+_OTHER_AFTER = re.compile(
+    r",? (?:\()?(?:my|our|her|his|the) (?:\w+ )?(?:manager|supervisor|boss|advis[oe]r|mentor|referee)\b"
+)
+_REFEREES = re.compile(r"^[ \t]*(?:references?|referees?)\b[^\n]{0,20}\n", re.IGNORECASE | re.MULTILINE)
 
 
-def find_names(text: str, source: Collection[str] = ()) -> tuple[list[Word], list[Word]]:
-    """Return the words that are first names of people, and those of which it cannot be told."""
+class People(NamedTuple):
+    """First names in a text: of whom it is about, of which it cannot be told, and of others that it names."""
+
+    found: list[Word]
+    doubtful: list[Word]
+    others: list[Word]
+
+
+def find_names(text: str, source: Collection[str] = ()) -> People:
+    """Find the first names of a text; with `source`, these alone."""
     wanted = {name_key(name) for name in source}
-    words = list(words_of(text))
     if wanted:
-        return [w for w in words if name_key(w.text) in wanted and not _inside_other(text, w)], []
-    surnames = _surnames(text, words)
-    found: list[Word] = []
-    doubtful: list[Word] = []
-    unsure: list[Word] = []
-    sure: set[str] = set()
-    lower = text == text.lower()
-    for place, word in enumerate(words):
-        key = name_key(word.text)
-        if not key or _not_a_person(text, words, place):
-            continue
-        if not word.text[0].isupper():
-            if _SAID_BEFORE.search(_before(text, word)) or (lower and key not in ORDINARY):
-                found.append(word)
-                sure.add(key)
-            else:
-                unsure.append(word)
-        elif _is_person(text, words, place):
-            found.append(word)
-            sure.add(key)
-        elif key in ORDINARY and key in _NAMES_TOO and _before_surname(text, words, place):
-            doubtful.append(word)
-        elif key in ORDINARY or (key in surnames and not _before_surname(text, words, place)):
-            unsure.append(word)
-        elif _EMPLOYER_BEFORE.search(_before(text, word)):
-            doubtful.append(word)
-        else:
-            found.append(word)
-            sure.add(key)
-    # What is a name in one place of a text is the same person's name in the others, but "mark" after "Mark" is a word.
-    again = [w for w in (*unsure, *doubtful) if w.text[0].isupper() or name_key(w.text) not in ORDINARY]
-    found += [w for w in again if name_key(w.text) in sure - surnames]
-    doubtful = [w for w in doubtful if name_key(w.text) not in sure]
-    return sorted(found, key=lambda word: word.start), doubtful
+        words = words_of(text)
+        return People([w for w in words if name_key(w.text) in wanted and not _inside_other(text, w)], [], [])
+    return _Reader(text).people()
 
 
 def name_key(word: str) -> str:
@@ -197,114 +211,337 @@ def name_key(word: str) -> str:
     return ""
 
 
-def _surnames(text: str, words: list[Word]) -> set[str]:
-    """Words that stand behind a title alone, or behind a first name, somewhere in the text."""
-    found = set()
-    for place, word in enumerate(words):
-        following = words[place + 1] if place + 1 < len(words) else None
-        behind = following is not None and _one_space(text, word, following) and following.text[0].isupper()
-        if _TITLE_BEFORE.search(_before(text, word)) and not behind:
-            found.add(folded(word.text))
-        elif following is not None and behind and word.text[0].isupper() and name_key(word.text):
-            firm = folded(following.text) in AFTER_A_PLACE_NAME or _not_a_person(text, words, place)
-            found.update(() if firm else (folded(following.text),))
-    return found
+class _Reader:
+    """The words of a text and what stands around them; each first name gets a verdict from it."""
 
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = list(words_of(text))
+        self.keys = [name_key(word.text) for word in self.words]
+        self.no_capitals = text == text.lower()
+        header = _HEADER.match(text)
+        self.header = header.span("name") if header and ("\n" in text.strip() or "@" in text) else (0, 0)
+        self.handles = folded(" ".join(text[low:high] for low, high in addresses(text)))
 
-def _not_a_person(text: str, words: list[Word], place: int) -> bool:
-    """A surname, a firm, a place, a product, or a part of another word."""
-    word = words[place]
-    before, after = _before(text, word), text[word.end : word.end + 48]
-    if len(word.text) < 2 or _inside_other(text, word) or _PLACE_BEFORE.search(before):
-        return True
-    if _FIRM_BEFORE.search(before) or _FIRM_AFTER.match(after) or _STATE_AFTER.match(after):
-        return True
-    following = words[place + 1] if place + 1 < len(words) else None
-    capital_behind = (
-        following is not None and _one_space(text, word, following) and following.text[0].isupper()
-    )
-    if _in_firm(text, words, place) or (capital_behind and _ends_as_firm(text, words, place)):
-        return True
-    if not capital_behind and _TITLE_BEFORE.search(before):
-        return True  # "Mr. James": a surname
-    if place == 0:
-        return False
-    previous = words[place - 1]
-    if not previous.text[0].isupper() or not re.fullmatch(r"\.?[ \u00a0]", text[previous.end : word.start]):
-        return False
-    if len(previous.text) == 1 and previous.text != "I":
-        return True  # "E. James"
-    key = name_key(previous.text)
-    first = bool(key) and (key not in ORDINARY or _is_person(text, words, place - 1))
-    joined = text[previous.end : word.start].strip() == ""
-    return first and joined and not _not_a_person(text, words, place - 1)
+    def people(self) -> People:
+        verdicts = {place: self._verdict(place) for place, key in enumerate(self.keys) if key}
+        surnames = self._surnames(verdicts)
+        for place, verdict in verdicts.items():
+            if verdict == "person" and self.keys[place] in surnames and not self._full(place):
+                verdicts[place] = "word"
+        sure = {self.keys[n] for n, verdict in verdicts.items() if verdict == "person"} - surnames
+        for place, verdict in verdicts.items():
+            # What is a name in one place of a text is the same person's in the others, but "mark" after "Mark" is a word.
+            if verdict in ("word", "doubtful") and self.keys[place] in sure:
+                verdicts[place] = self._again(place)
+            elif verdict == "doubtful" and self._partner(place, verdicts):
+                verdicts[place] = "person"
+        told = [n for n, verdict in verdicts.items() if verdict == "person"]
+        others: list[int] = []
+        for n in told:
+            listed = bool(others) and self._listed_after(others[-1], n)
+            if (
+                listed
+                or self._other(n)
+                or (self.keys[n] in {self.keys[o] for o in others} and not self._full(n))
+            ):
+                others.append(n)
+        greeted = [n for n in told if n not in others and _GREETED_BEFORE.search(self.before(n))]
+        if len({self.keys[n] for n in greeted}) < len({self.keys[n] for n in told if n not in others}):
+            others += [n for n in told if self.keys[n] in {self.keys[g] for g in greeted} and n not in others]
+        doubtful = [n for n, verdict in verdicts.items() if verdict == "doubtful"]
+        found = [n for n in told if n not in others]
+        doubtful += [n for n in others if not found or self.keys[n] in {self.keys[f] for f in found}]
+        return People(*([self.words[n] for n in sorted(group)] for group in (found, doubtful, others)))
 
+    def before(self, place: int, reach: int = 72) -> str:
+        start = self.words[place].start
+        return self.text[max(0, start - reach) : start]
 
-def _before_surname(text: str, words: list[Word], place: int) -> bool:
-    """Whether a capitalised word follows that can be a surname."""
-    if place + 1 >= len(words) or words[place].text.isupper():
-        return False
-    word, following = words[place], words[place + 1]
-    known = folded(following.text) in ORDINARY
-    return _one_space(text, word, following) and following.text[0].isupper() and not known
+    def after(self, place: int, reach: int = 96) -> str:
+        end = self.words[place].end
+        return self.text[end : end + reach]
 
+    def capital(self, place: int) -> bool:
+        return 0 <= place < len(self.words) and self.words[place].text[0].isupper()
 
-def _ends_as_firm(text: str, words: list[Word], place: int) -> bool:
-    """Whether the run of capitalised words that begins here has a word such as Street, College, Inc among the next three."""
-    for before, word in zip(words[place : place + 3], words[place + 1 : place + 4], strict=False):
-        if not re.fullmatch(r",?[ \u00a0]", text[before.end : word.start]) or not word.text[0].isupper():
+    def joined(self, place: int) -> bool:
+        """Whether a capitalised word follows, behind one blank or an initial's dot."""
+        if not self.capital(place + 1):
             return False
-        if folded(word.text) in AFTER_A_PLACE_NAME:
-            return True
-    return False
+        between = self.text[self.words[place].end : self.words[place + 1].start]
+        return between in (" ", "\u00a0") or (between == ". " and len(self.words[place].text) == 1)
 
+    def last(self, place: int) -> int:
+        """The last capitalised word of the name that begins here."""
+        first = place
+        while self.joined(place) and not (place > first and self.words[place].text.isupper()):
+            place += 1
+        return place
 
-def _in_firm(text: str, words: list[Word], place: int) -> bool:
-    """Whether the word is part of the name of a firm, an institution, a product or somebody famous that is listed."""
-    for length in (1, 2, 3):
-        for start in range(max(0, place - length + 1), place + 1):
-            run = words[start : start + length]
-            name = " ".join(folded(word.text) for word in run)
-            if name in FIRMS and all(word.text[0].isupper() for word in run):
+    def sentence(self, place: int) -> str:
+        parts = re.split(r"[.!?;\n](?=\s|$)", self.text[: self.words[place].start])
+        return (
+            parts[-1]
+            + self.words[place].text
+            + re.split(r"[.!?;\n](?=\s|$)", self.text[self.words[place].end :])[0]
+        )
+
+    def _verdict(self, place: int) -> str:
+        """Return "person", "doubtful", "word" (a person's only if the text says so elsewhere) or "not"."""
+        word, key, before = self.words[place], self.keys[place], self.before(place)
+        if self._not_a_person(place):
+            return "not"
+        if not word.text[0].isupper():
+            said = _SAID_BEFORE.search(before) or _GREETED_BEFORE.search(before)
+            return "person" if said or (self.no_capitals and key not in ORDINARY) else "word"
+        if self._evident(place):
+            return "person"
+        full = self._full(place)
+        branded = re.match(r"['’]s [A-Z][a-z]", self.after(place)) and not _GENDERED.search(self.text)
+        # "I was at Emily's": a brand, or a house.
+        bare = re.match(r"['’]s(?:[.,;!?\n]|$| (?:and|or|in|as|for|from|on)\b)", self.after(place))
+        branded = branded or (bare and not re.search(r"\b(?:of|than|is|are|was|were|be) $", before))
+        if key not in ORDINARY:
+            if full and (_AT.search(before) or re.search(r"\bthe $", before)):
+                return "not"
+            if _AT.search(before):
+                return "doubtful"
+            technical = not full and re.search(r"\b(?:with|on|and|or) $", before) and self._technical(place)
+            return "doubtful" if branded or technical or self._beside_product(place) else "person"
+        return "word" if branded else self._listed(place, full)
+
+    def _listed(self, place: int, full: bool) -> str:
+        """The verdict on a name that is a word, a place or a product too."""
+        key, before = self.keys[place], self.before(place)
+        end = self.last(place) if full else place
+        deed, act = self._does(end, DEEDS), self._does(end, ACTS)
+        gendered = _GENDERED.search(self.sentence(place)[self.sentence(place).find(self.words[place].text) :])
+        if full and not _AT.search(before):
+            with_person = key in NAMES_TOO and re.search(r"\b(?:by|with|about|for) $", before)
+            if (
+                deed
+                or act
+                or _SOCIAL_BEFORE.search(before)
+                or with_person
+                or (gendered and re.match(r"[ \u00a0][a-z]", self.after(end)))
+            ):
+                return "person"
+            return "doubtful" if key in NAMES_TOO else "word"
+        alone = not self.joined(place) and not self.words[place].text.isupper()
+        if not alone or _AT.search(before) or key in FIRMS_ALONE:
+            return "word"
+        if self._begins(place):
+            technical = self._technical(place)
+            if deed and not technical:
+                return "person"
+            return "person" if act and gendered and key not in WORD_LISTS["words"] - NAMES_TOO else "word"
+        previous = self.words[place - 1].text
+        if (
+            key in PLACES_AND_TIMES
+            or key in PRODUCTS
+            or self._technical(place)
+            or self._beside_product(place)
+        ):
+            return "person" if _SOCIAL_BEFORE.search(before) else "word"
+        placed = previous.islower() or folded(previous) in _FUNCTION
+        noun = re.match(r"[ \u00a0][a-z]", self.after(place)) and not self._does(
+            place, DEEDS | ACTS | _FUNCTION
+        )
+        return (
+            "person"
+            if placed and previous not in _DETERMINERS and not noun and self._spaced(place)
+            else "word"
+        )
+
+    def _does(self, place: int, verbs: Collection[str]) -> bool:
+        """Whether one of the verbs follows."""
+        found = _PREDICATE.match(self.after(place))
+        for word in found[1].split() if found else ():
+            if word in verbs:
                 return True
-    return False
-
-
-def _is_person(text: str, words: list[Word], place: int) -> bool:
-    """Whether a word stands where only a name can: behind a title, in a CV's first line, mid-sentence."""
-    word = words[place]
-    before = _before(text, word)
-    if _TITLE_BEFORE.search(before) or _SAID_BEFORE.search(before):
-        return True
-    key = name_key(word.text)
-    if not before.strip() and _NAME_LINE.match(text) is not None and "\n" in text.strip():
-        return True
-    if key in _NAMES_TOO and _before_surname(text, words, place):
-        # "Grace Lee leads", but perhaps not "Grace Kitchen in Dover".
-        after = text[words[place + 1].end :][:48]
-        return _ACTS.match(after) is not None and not _EMPLOYER_BEFORE.search(before)
-    if key not in ORDINARY or not before.strip():
+            if word not in _AUXILIARIES and not word.endswith("ly"):
+                break
         return False
-    if key in PLACES_AND_TIMES or key in PRODUCTS or word.text.isupper() or _EMPLOYER_BEFORE.search(before):
+
+    def _spaced(self, place: int) -> bool:
+        return self.text[self.words[place - 1].end : self.words[place].start] in (" ", "\u00a0")
+
+    def _begins(self, place: int) -> bool:
+        """Whether the word begins a sentence or a line."""
+        return re.search(r"(?:^|[.!?:;\n•*-]['\"”’)]?)\s*['\"“‘(]?$", self.before(place)) is not None
+
+    def _evident(self, place: int) -> bool:
+        """Behind a title or an introduction, in the first line of a CV, or in an address with the surname."""
+        before, word = self.before(place), self.words[place]
+        if _SAID_BEFORE.search(before) or _GREETED_BEFORE.search(before):
+            return not before.lower().rstrip().endswith("called") or self.keys[place] not in ORDINARY
+        full = self._full(place)
+        if _TITLE_BEFORE.search(before):
+            return True
+        surname = folded(self.words[self.last(place)].text)
+        held = full and self.keys[place] in self.handles and surname in self.handles
+        return held or (full and self.header[0] == word.start and word.end <= self.header[1])
+
+    def _full(self, place: int) -> bool:
+        """Whether what follows can be a surname."""
+        if not self.joined(place):
+            return False
+        following = folded(self.words[place + 1].text)
+        if (
+            self.words[place].text.isupper()
+            and self.header[0] != self.words[place].start
+            and not _TITLE_BEFORE.search(self.before(place))
+        ):
+            return False
+        return following in WORD_LISTS["surnames_too"] or following not in _NO_SURNAMES
+
+    def _not_a_person(self, place: int) -> bool:
+        """A surname, a firm, a place, or a part of another word."""
+        word, before, after = self.words[place], self.before(place), self.after(place)
+        if len(word.text) < 2 or _inside_other(self.text, word) or _PLACE_BEFORE.search(before):
+            return True
+        if _FIRM_BEFORE.search(before) or _FIRM_AFTER.match(after) or _STATE_AFTER.match(after):
+            return True
+        if _RULER_BEFORE.search(before) or self._in_firm(place) or self._ends_as_firm(place):
+            return True
+        if _TITLE_BEFORE.search(before) and not self.joined(place):
+            return True  # "Mr. James": a surname
+        if not self.capital(place - 1) or not self.capital(place):
+            return False
+        between = self.text[self.words[place - 1].end : word.start]
+        previous = self.words[place - 1].text
+        if not re.fullmatch(r"\.?[ \u00a0]", between):
+            return False
+        if len(previous) == 1 and previous != "I":
+            return True  # "E. James"
+        if between[0] == "." or folded(previous) in _FUNCTION or _TITLE_BEFORE.search(before):
+            return False
+        key = self.keys[place - 1]
+        if key:
+            return key not in ORDINARY or self._verdict(place - 1) == "person"
+        # "Baker McKenzie", "Neiman Marcus": behind another capital that does not begin the sentence.
+        return not self._begins(place - 1) and not previous.isupper() and not self._is_role(place - 1)
+
+    def _is_role(self, place: int) -> bool:
+        """Whether the word is no name but stands before one: "Director Emily Hart", "Monday Emily left"."""
+        return folded(self.words[place].text) in WORD_LISTS["no_surnames"] | PLACES_AND_TIMES
+
+    def _ends_as_firm(self, place: int) -> bool:
+        """Whether the name that begins here has a word such as Street or College in it; "Emily Park" may be a person."""
+        last, before = min(self.last(place), place + 3), self.before(place)
+        for n in range(place + 1, last + 1):
+            ending = folded(self.words[n].text)
+            if ending in WORD_LISTS["surnames_too"] and n == place + 1 == last:
+                acts = self._does(n, DEEDS | ACTS)
+                titled = any(cue.search(before) for cue in (_TITLE_BEFORE, _SAID_BEFORE, _OTHER_BEFORE))
+                sure = acts and self.keys[place] not in ORDINARY
+                return not (titled or sure or self.header[0] == self.words[place].start)
+            if ending in WORD_LISTS["after_a_place_name"]:
+                return True
         return False
-    previous = words[place - 1] if place else None
-    return (
-        previous is not None
-        and _one_space(text, previous, word)
-        and (previous.text.islower() or folded(previous.text) in _BEGINNINGS)
-        and previous.text not in _NOT_BEFORE_NAMES
-    )
 
+    def _in_firm(self, place: int) -> bool:
+        """Whether the word is part of the name of a firm, an institution, a product or somebody famous that is listed."""
+        for length in (1, 2, 3):
+            for start in range(max(0, place - length + 1), place + 1):
+                run = self.words[start : start + length]
+                name = " ".join(folded(word.text) for word in run)
+                if name in FIRMS and (self.no_capitals or all(word.text[0].isupper() for word in run)):
+                    return True
+        return False
 
-def _before(text: str, word: Word) -> str:
-    """What stands before a word, as far as rules look."""
-    return text[max(0, word.start - 48) : word.start]
+    def _technical(self, place: int) -> bool:
+        return _TECHNICAL.search(self.sentence(place)) is not None
+
+    def _beside_product(self, place: int) -> bool:
+        """Whether a listed product or place stands before or behind "and", "or" or a comma."""
+        text, word = self.text, self.words[place]
+        for n, between in (
+            (place - 1, text[self.words[place - 1].end : word.start] if place else ""),
+            (place + 1, text[word.end : self.words[place + 1].start] if place + 1 < len(self.words) else ""),
+        ):
+            if between in (", ", "/") and self.capital(n) and self.keys[n] in PRODUCTS:
+                return True
+        for n, step in ((place - 2, place - 1), (place + 2, place + 1)):
+            if (
+                0 <= n < len(self.words)
+                and self.capital(n)
+                and folded(self.words[step].text) in ("and", "or")
+                and folded(self.words[n].text) in _BESIDE
+                and not self._full(n)
+            ):
+                return not self._full(place)
+        return False
+
+    def _surnames(self, verdicts: Mapping[int, str]) -> set[str]:
+        """Words that stand behind a title alone, or behind a first name, somewhere in the text."""
+        found = set()
+        for place in range(len(self.words)):
+            if _TITLE_BEFORE.search(self.before(place)) and not self.joined(place):
+                found.add(folded(self.words[place].text))
+            elif verdicts.get(place) == "person" and self.joined(place):
+                found.add(folded(self.words[place + 1].text))
+        return found
+
+    def _again(self, place: int) -> str:
+        """The verdict on a word that is somebody's name elsewhere in the text."""
+        key, word = self.keys[place], self.words[place]
+        if key not in ORDINARY:
+            return "person"
+        if (
+            not word.text[0].isupper()
+            or _AT.search(self.before(place))
+            or self._technical(place)
+            or self._beside_product(place)
+        ):
+            return "word"
+        if word.text.isupper() != self.words[self.keys.index(key)].text.isupper() and key in PLACES_AND_TIMES:
+            return "word"
+        named = re.match(r"['’]s?\b|[,.;:!?)\n]|$", self.after(place)) or self._does(
+            place, DEEDS | ACTS | _FUNCTION
+        )
+        if key in PLACES_AND_TIMES | FIRMS_ALONE | PRODUCTS and not (named and self._begins(place)):
+            return (
+                "word"
+                if re.search(r"\b(?:to|from|of|by|since|until|and|or|,) $", self.before(place)) or not named
+                else "doubtful"
+            )
+        return "person" if named or self._full(place) else "word"
+
+    def _partner(self, place: int, verdicts: Mapping[int, str]) -> bool:
+        """Whether "and" joins the name to a person: "Emily and Grace Lee"."""
+        return any(
+            verdicts.get(n) == "person" and self.text[self.words[n].end : self.words[place].start] == " and "
+            for n in (place - 2, place - 3)
+            if n >= 0
+        )
+
+    def _other(self, place: int) -> bool:
+        """Whether the text names somebody here whom it is not about."""
+        if _OTHER_BEFORE.search(self.before(place)) or _OTHER_AFTER.match(self.after(self.last(place))):
+            return True
+        section = _REFEREES.search(self.text)
+        return section is not None and self.words[place].start >= section.end() and section.start() > 0
+
+    def _listed_after(self, first: int, place: int) -> bool:
+        """Whether a list of people goes on: "Referees: Susan Hill, Peter Grant"."""
+        between = self.text[self.words[self.last(first)].end : self.words[place].start]
+        return re.fullmatch(rf"(?:,? and|,)[ \u00a0\n]+(?:(?:{_TITLE})[ \u00a0]+)*", between) is not None
 
 
 def _inside_other(text: str, word: Word) -> bool:
     """Angelo in D'Angelo, Ann in Ann's-lace."""
     before = text[max(word.start - 2, 0) : word.start]
     return len(before) == 2 and before[1] in "'’" and before[0].isalpha()
+
+
+def called(text: str, found: Collection[Word]) -> set[str]:
+    """Return the first names found and their surnames, as titles stand before them."""
+    reader = _Reader(text)
+    starts = {word.start: place for place, word in enumerate(reader.words)}
+    places = [(starts[word.start], reader.last(starts[word.start])) for word in found]
+    return {folded(reader.words[n].text) for first, last in places for n in range(first, last + 1)}
 
 
 def name_changes(text: str, found: Collection[Word], new_names: Mapping[str, str]) -> list[Change]:

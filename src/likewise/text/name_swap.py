@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from likewise.core.errors import bad_parameter
-from likewise.text.edited import Change, Edited, Word, edited_text, folded, like_case, words_of
+from likewise.text.edited import Change, Edited, Word, edited_text, folded
 from likewise.text.name_finding import (
     GENDERS,
     RACES,
-    WORD_LISTS,
+    called,
     find_names,
     gender_of,
     known_gender,
@@ -20,98 +19,7 @@ from likewise.text.name_finding import (
     names_left,
     names_of,
 )
-
-# Pronouns and titles of the other sex.
-
-
-TITLES = {"mr": "male", "ms": "female", "mrs": "female", "miss": "female"}
-
-_TO_MALE = {"she": "he", "herself": "himself", "hers": "his", "ms": "mr", "mrs": "mr", "miss": "mr"}
-_TO_FEMALE = {"he": "she", "himself": "herself", "him": "her", "mr": "ms"}
-_GENDERED = {"female": {*_TO_MALE, "her"}, "male": {*_TO_FEMALE, "his"}}
-
-# "her" before one of these, or at the end of a clause, is "him", else "his"; "his" there is "hers", else "her".
-_NO_NOUN = WORD_LISTS["no_noun_behind"]
-_LY_ADJECTIVES, _TWO_OBJECTS, _OWNED = (WORD_LISTS[key] for key in ("ly_adjectives", "two_objects", "owned"))
-# "found her capable", "consider her reliable": after these an adjective says something about her.
-_JUDGED = frozenset({"find", "finds", "found", "think", "believe", "know", "knew"})
-_ADJECTIVE = re.compile(r".+(?:able|ible|ful|ive|ous|ant|ent|ic|al|ing|ed)$")
-
-
-def pronoun_changes(text: str, gender: str) -> list[Change]:
-    """Return what makes all pronouns and titles of a text those of one gender."""
-    words = list(words_of(text))
-    found = []
-    for place, word in enumerate(words):
-        new = _other(text, words, place, gender)
-        if new is not None:
-            found.append(Change(word.start, word.text, like_case(new, word.text)))
-    return found
-
-
-def has_pronouns(text: str, gender: str) -> bool:
-    """Whether a text has pronouns or titles of a gender."""
-    return any(
-        folded(word.text) in _GENDERED[gender] and (folded(word.text) not in TITLES or _is_title(text, word))
-        for word in words_of(text)
-    )
-
-
-def _other(text: str, words: list[Word], place: int, gender: str) -> str | None:
-    word = words[place]
-    key = folded(word.text)
-    if key in TITLES and not _is_title(text, word):
-        return None
-    if gender == "male":
-        if key == "her":
-            return {"possessive": "his", "object": "him"}.get(_role_of_her(text, words, place))
-        return _TO_MALE.get(key)
-    if key == "his":
-        return "her" if _before_noun(text, words, place) else "hers"
-    return _TO_FEMALE.get(key)
-
-
-def doubtful_pronouns(text: str) -> list[str]:
-    """Return every "her" of a text, with the word behind it, of which the words do not tell what it would be of a man."""
-    words = list(words_of(text))
-    return [
-        " ".join(one.text for one in words[place : place + 2])
-        for place, word in enumerate(words)
-        if folded(word.text) == "her" and _role_of_her(text, words, place) == "doubtful"
-    ]
-
-
-def _role_of_her(text: str, words: list[Word], place: int) -> str:
-    """Return "possessive" ("her work"), "object" ("recommend her highly") or "doubtful" ("gave her credit")."""
-    if not _before_noun(text, words, place):
-        return "object"
-    following, previous = folded(words[place + 1].text), folded(words[place - 1].text) if place else ""
-    if following.endswith("ly") and following not in _LY_ADJECTIVES:
-        # "her highly regarded work" or "trust her completely"
-        return "doubtful" if _before_noun(text, words, place + 1) else "object"
-    if following in _OWNED:
-        return "possessive"
-    if previous in _TWO_OBJECTS or (previous in _JUDGED and _ADJECTIVE.match(following)):
-        return "doubtful"
-    return "possessive"
-
-
-def _before_noun(text: str, words: list[Word], place: int) -> bool:
-    if place + 1 == len(words):
-        return False
-    following = words[place + 1]
-    between = text[words[place].end : following.start]
-    return not between.strip(" \n\t\"'“‘(") and folded(following.text) not in _NO_NOUN
-
-
-def _is_title(text: str, word: Word) -> bool:
-    """A title has a capital and a capitalised word behind it: "Miss Hall", not "a near miss"."""
-    return (
-        word.text[0].isupper()
-        and re.match(r"\.?[ \u00a0]+[^\W\d_]", text[word.end :]) is not None
-        and (text[word.end :].lstrip(". \u00a0")[:1].isupper())
-    )
-
+from likewise.text.pronouns import has_pronouns, pronoun_changes, title_changes
 
 _MIXED = "people of both sexes: who should change cannot be told"
 
@@ -196,32 +104,42 @@ class NameSwap:
 
     def __call__(self, text: str) -> Edited:
         """Edit one text."""
-        found, doubtful = find_names(text, self.source)
+        found, doubtful, others = find_names(text, self.source)
         if doubtful:
             named = ", ".join(dict.fromkeys(word.text for word in doubtful))
-            return Edited(text, skipped=f"doubtful: {named} may be a person or not")
+            return Edited(
+                text, skipped=f"doubtful: {named} may be a person or not, or not the one the text is about"
+            )
         if not found:
             return Edited(text, skipped="no first name found")
         old = list(dict.fromkeys(name_key(word.text) or folded(word.text) for word in found))
-        new = self._new_names(old)
-        wanted = self.gender or (gender_of(self.names) if self.names else "")
-        genders = {known_gender(name) for name in old}
-        other = {"female": "male", "male": "female"}.get(wanted, "")
-        turns = self.pronouns and bool(other) and genders != {wanted}
-        if turns and (
-            {wanted, other} <= genders or (has_pronouns(text, other) and has_pronouns(text, wanted))
-        ):
-            return Edited(text, skipped=_MIXED)
-        changes = name_changes(text, found, new)
+        changes = name_changes(text, found, self._new_names(old))
         left = names_left(text, old, changes)
         if left:
             return Edited(text, skipped=f"doubtful: {left[0]} holds the name")
-        if turns:
-            if wanted == "male" and (unclear := doubtful_pronouns(text)):
-                return Edited(text, skipped=f"doubtful: “{unclear[0]}” is him or his of a man")
+        wanted = self.gender or (gender_of(self.names) if self.names else "")
+        if self.pronouns and wanted and {known_gender(name) for name in old} != {wanted}:
+            followed = self._pronouns(text, wanted, found, others)
+            if isinstance(followed, str):
+                return Edited(text, skipped=followed)
             taken = [(change.start, change.start + len(change.before)) for change in changes]
-            changes += [one for one in pronoun_changes(text, wanted) if _free(one, taken)]
+            changes += [one for one in followed if _free(one, taken)]
         return edited_text(text, changes, skipped="the names are these already")
+
+    def _pronouns(self, text: str, wanted: str, found: list[Word], others: list[Word]) -> list[Change] | str:
+        """Return the pronouns and titles that follow a new gender, or why they cannot be told."""
+        other = {"female": "male", "male": "female"}[wanted]
+        genders = {known_gender(name_key(word.text)) for word in found}
+        if genders >= {wanted, other} or (has_pronouns(text, other) and has_pronouns(text, wanted)):
+            return _MIXED
+        if has_pronouns(text, other):
+            for word in others:
+                if known_gender(name_key(word.text)) != wanted:
+                    return f"doubtful: a pronoun may be {found[0].text}'s or {word.text}'s"
+        changes, doubtful = pronoun_changes(text, wanted)
+        if doubtful:
+            return f"doubtful: “{doubtful[0]}” is him or his of a man"
+        return changes + title_changes(text, wanted, called(text, found))
 
     def _new_names(self, old: list[str]) -> dict[str, str]:
         """Choose a new name for each person: the next of the list that nobody in the text bears."""
