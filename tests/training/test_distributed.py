@@ -18,8 +18,7 @@ from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import Launch, launched
 from likewise.models import load_model
 from likewise.training import ERM, Batch, Ranks, SenSR, WithCovariancePenalty, mlp, read_checkpoint, train
-from likewise.training.distributed import ONE, Share, _error_of, current_ranks, joined
-from likewise.training.loop import why_not_shared
+from likewise.training.distributed import ONE, Share, _error_of, current_ranks, joined, why_not_shared
 
 SCRIPT = Path(__file__).with_name("distributed_run.py")
 HERE = runpy.run_path(str(SCRIPT))

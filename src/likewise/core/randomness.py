@@ -1,7 +1,9 @@
-"""Random state without global state: one seed in, independent numpy or torch generators out."""
+"""Random state without global state: one seed in, independent numpy or torch generators out; torch's own put back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -49,3 +51,26 @@ def torch_generator(random_state: RandomState) -> torch.Generator:
     generator = torch.Generator()
     generator.manual_seed(spawn_seeds(random_state, 1)[0])
     return generator
+
+
+def seed_torch(seed: int, device: torch.device) -> None:
+    """Seed the generators that a network on a device draws from.
+
+    Not ``torch.manual_seed``: without CUDA it keeps the stack of every call for a CUDA that may come.
+    """
+    import torch
+
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+
+
+@contextmanager
+def private_random_state(seed: int, device: torch.device) -> Iterator[None]:
+    """Run a block with torch's generators seeded (dropout draws from them), then put them back."""
+    import torch
+
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        seed_torch(seed, device)
+        yield

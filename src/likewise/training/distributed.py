@@ -10,20 +10,31 @@ from __future__ import annotations
 
 import builtins
 import json
+import math
 import sys
+import warnings
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from likewise.core import errors
+from likewise.core.checks import to_numpy
 from likewise.core.launch import is_alone, launched
-from likewise.core.randomness import RandomState, numpy_generator
-from likewise.training.batch import Batch
+from likewise.core.progress import deferred_interrupts
+from likewise.core.randomness import RandomState, numpy_generator, seed_torch
+from likewise.models.oracle import module_device
+from likewise.training.batch import Batch, BatchSource
+from likewise.training.results import TrainingWarning
+
+if TYPE_CHECKING:
+    from likewise.training.objective import Objective, State
 
 # Processes that train together: who they are, and what they tell each other. One process is the trivial
 # case.
@@ -43,7 +54,7 @@ class RankLostError(errors.NotConvergedError):
 class Ranks:
     """The processes of a training, seen from one of them.
 
-    Every method is a meeting: all ranks call it, in the same order. With one rank each returns at once.
+    Every method is a collective operation: all ranks call it, in the same order. With one rank each returns at once.
 
     Parameters
     ----------
@@ -123,10 +134,10 @@ class Ranks:
 
     @contextmanager
     def agree(self) -> Iterator[None]:
-        """Run a block that has no meeting inside; an error on any rank is raised on all of them.
+        """Run a block without collective operations inside; an error on any rank is raised on all of them.
 
-        The rank that failed raises its own error, the others one of its kind that names the rank. Where several
-        failed the lowest of them counts: what fails alike everywhere is the first rank's to tell.
+        The rank that failed raises its own error, the others one of its kind that names the rank. If several
+        failed the lowest of them counts, so that what fails alike everywhere is reported by the first rank.
         """
         if self.world == 1:
             yield
@@ -216,7 +227,7 @@ _groups = 0
 
 
 def _make_group(backend: str) -> None:
-    """Make the process group, with names of its own in the store: those of an earlier group would lead astray."""
+    """Make the process group, with names of its own in the store, apart from those of earlier groups."""
     global _store, _groups
     import torch.distributed as dist
 
@@ -231,7 +242,7 @@ def _make_group(backend: str) -> None:
 
 @contextmanager
 def _in_touch() -> Iterator[None]:
-    """Say in words that the others are gone, where the backend says it in its own."""
+    """Raise a `RankLostError` for the backend's own error if another rank has ended."""
     try:
         yield
     except RuntimeError as error:
@@ -242,7 +253,7 @@ def _in_touch() -> Iterator[None]:
 
 
 def _travelling(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor where the backend of the group can send it from."""
+    """The tensor on a device that the backend of the group can send from."""
     import torch.distributed as dist
 
     found = str(dist.get_backend())
@@ -253,7 +264,7 @@ def _travelling(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _error_of(kind: str, message: str) -> Exception:
-    """The error of another rank, as one of its kind where that is the package's or the system's."""
+    """The error of another rank, as one of its kind if that is the package's or the system's."""
     found = getattr(errors, kind, None) or getattr(builtins, kind, None)
     if isinstance(found, type) and issubclass(found, errors.LikewiseError):
         return found(message)
@@ -351,3 +362,134 @@ class _Total(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *slopes: Any) -> Any:
         return slopes[0], None
+
+
+# One step of several ranks: each works on its share of the batch, and all make the same update.
+
+
+class DistributedStep:
+    """How several ranks make a step.
+
+    Every rank draws the same batch, so what is learned does not depend on how many there are. Each takes its share
+    of the rows; their gradients add up to that of the batch, and every rank makes the same update with it.
+    """
+
+    def __init__(self, objective: Objective, ranks: Ranks, net: nn.Module, *, seed: int) -> None:
+        reason = why_not_shared(objective, net) if ranks.several else None
+        if reason is not None:
+            warnings.warn(
+                f"train: every rank works on whole batches, so several are no faster than one: {reason}.",
+                TrainingWarning,
+                stacklevel=3,
+            )
+        self.objective, self.ranks, self._seed = objective, ranks, seed
+        self._shared, self.interrupted = ranks.several and reason is None, False
+
+    def step(self, net: nn.Module, batch: Batch, state: State) -> tuple[torch.Tensor, State]:
+        """Return the objective's loss, whose gradients of all ranks add up to that of the batch, and the next state."""
+        if not self.ranks.several:
+            return self.objective.step(net, batch, state)
+        share = self._share_of(batch)
+        # Ranks with rows of their own need masks of their own; those that repeat each other's work the same ones.
+        own = 0 if share is None else 1 + self.ranks.rank
+        drawn = np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]
+        seed_torch(int(drawn), module_device(net))
+        with sharing(share):
+            loss, after = self.objective.step(net, batch if share is None else share.rows, state)
+        if share is None:
+            # Everyone has all of the gradient: an equal part from each adds up to it.
+            part = loss / self.ranks.world
+            loss = part + (loss.detach() - part.detach())
+        return loss, after
+
+    def backward(self, loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> bool:
+        """Give the parameters the gradient of the whole batch if every rank's loss is finite; return whether it is."""
+        finite = math.isfinite(float(loss.detach()))
+        if finite or self.ranks.several:
+            loss.backward()  # type: ignore[no-untyped-call]
+        if not self.ranks.several:
+            return finite
+        told = [float(self.interrupted), float(not finite)]
+        interrupted, bad = _sum_gradients(self.ranks, parameters, told)
+        if interrupted:
+            raise KeyboardInterrupt
+        return not bad
+
+    def interrupts(self) -> AbstractContextManager[None]:
+        """Defer Ctrl-C, for all ranks to stop at the same step; one rank stops at once."""
+        return deferred_interrupts(self._interrupt) if self.ranks.several else nullcontext()
+
+    def _interrupt(self) -> None:
+        self.interrupted = True
+
+    def robust_loss(self, net: nn.Module, rows: Batch, state: State) -> float:
+        """Return the objective's robust loss on held-out rows, of which each rank takes its share."""
+        share = self._share_of(rows)
+        with sharing(share):
+            value = self.objective.robust_loss(net, rows if share is None else share.rows, state)
+        # What is decided by it must be decided alike.
+        return float(self.ranks.from_first(torch.tensor(value, dtype=torch.float64)))
+
+    def _share_of(self, batch: Batch) -> Share | None:
+        return Share(self.ranks, batch) if self._shared and len(batch) >= self.ranks.world else None
+
+
+def _sum_gradients(
+    ranks: Ranks, parameters: Sequence[torch.Tensor], told: Sequence[float]
+) -> tuple[bool, ...]:
+    """Sum the gradients over the ranks, in one message per dtype, and say which of `told` is not 0 anywhere."""
+    heard: tuple[bool, ...] = ()
+    for dtype in dict.fromkeys(p.dtype for p in parameters):
+        own = [p for p in parameters if p.dtype == dtype]
+        # Beside the gradients: which parameters have one, since the optimiser leaves the others alone.
+        notes = [float(p.grad is not None) for p in own] + list(told)
+        flat = [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in own]
+        summed = ranks.sum(torch.cat([*flat, flat[0].new_tensor(notes)]))
+        *parts, noted = torch.split(summed, [*(p.numel() for p in own), len(notes)])
+        present = (noted != 0).tolist()
+        for p, part, there in zip(own, parts, present, strict=False):
+            p.grad = part.reshape(p.shape) if there else None
+        heard = tuple(present[len(own) :])
+    return heard
+
+
+def why_not_shared(objective: Objective, net: nn.Module) -> str | None:
+    """Return why every rank has to work on the whole batch; None when batches can be shared."""
+    for part in objective.parts:
+        if (reason := why_not_shared(part, net)) is not None:
+            return reason
+    if not objective.sums_over_ranks:
+        return f"{type(objective).__name__} does not say that it adds up over ranks (sums_over_ranks)"
+    for layer in net.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and not isinstance(layer, nn.SyncBatchNorm):
+            return f"the network has a {type(layer).__name__}, whose statistics are of the whole batch"
+    return None
+
+
+@torch.no_grad()
+def same_weights(ranks: Ranks, net: nn.Module) -> None:
+    """Give the network of every rank the weights and buffers of the first."""
+    if ranks.several:
+        for tensor in net.state_dict().values():
+            tensor.copy_(ranks.from_first(tensor))
+
+
+def check_same_plan(ranks: Ranks, source: BatchSource, plan: Sequence[object]) -> None:
+    """Raise on every rank when they would draw different batches, or communicate at different steps."""
+    if not ranks.several:
+        return
+    begin = source.position()
+    batch = source.next()
+    source.restore(begin)
+    labels = zlib.crc32(to_numpy(batch.y.contiguous()).tobytes())
+    exact = [zlib.crc32(repr(plan).encode()), len(batch), batch.x.shape[1], labels]
+    # Not to the last bit: machines of different makes may encode a table with other roundings.
+    size = float(batch.x.double().abs().sum())
+    seen = [part.tolist() for part in ranks.gather(torch.tensor([*exact, size], dtype=torch.float64))]
+    for rank, (*other, other_size) in enumerate(seen):
+        if other != seen[0][:-1] or not math.isclose(other_size, seen[0][-1], rel_tol=1e-6):
+            raise errors.InputError(
+                f"train: rank {rank} would draw another first batch than rank 0, or was given other settings. Pass "
+                "the same data, seed and settings on every rank, and a loader without a DistributedSampler: each "
+                "batch is shared between the ranks here."
+            )

@@ -7,9 +7,8 @@ import os
 import tempfile
 import time
 import warnings
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -18,10 +17,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.checks import check_integer, to_numpy
+from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.progress import ProgressBar, deferred_interrupts, progress_bar
-from likewise.core.randomness import RandomState, spawn_seeds
+from likewise.core.progress import ProgressBar, progress_bar
+from likewise.core.randomness import RandomState, private_random_state, spawn_seeds
 from likewise.models.oracle import module_device, module_dtype
 from likewise.training.batch import Batch, BatchSource, Sampling
 from likewise.training.checkpoint import (
@@ -31,10 +30,16 @@ from likewise.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from likewise.training.distributed import Ranks, Share, current_ranks, joined, sharing
+from likewise.training.distributed import (
+    DistributedStep,
+    check_same_plan,
+    current_ranks,
+    joined,
+    same_weights,
+)
 from likewise.training.objective import ERM, Objective, State
 from likewise.training.results import (
-    Recorder,
+    History,
     Status,
     TrainingResult,
     TrainingWarning,
@@ -45,143 +50,11 @@ from likewise.training.setup import (
     Data,
     OptimizerLike,
     check_batch,
-    choose_threads,
     fingerprint,
     make_optimizer,
     make_source,
     torch_threads,
 )
-
-# One step of several ranks: each works on its share of the batch, and all make the same update.
-
-
-class DistributedStep:
-    """How several ranks make a step.
-
-    Every rank draws the same batch, so what is learned does not depend on how many there are. Each takes its share
-    of the rows; their gradients add up to that of the batch, and every rank makes the same update with it.
-    """
-
-    def __init__(self, objective: Objective, ranks: Ranks, *, share: bool, seed: int) -> None:
-        self.objective, self.ranks, self._shared, self._seed = objective, ranks, share, seed
-        self.interrupted = False
-
-    def step(self, net: nn.Module, batch: Batch, state: State) -> tuple[torch.Tensor, State]:
-        """Return the objective's loss, whose gradients of all ranks add up to that of the batch, and the next state."""
-        share = self._share_of(batch)
-        # Ranks with rows of their own need masks of their own; those that repeat each other's work the same ones.
-        own = 0 if share is None else 1 + self.ranks.rank
-        drawn = np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]
-        seed_torch(int(drawn), module_device(net))
-        with sharing(share):
-            loss, after = self.objective.step(net, batch if share is None else share.rows, state)
-        if share is None:
-            # Everyone has all of the gradient: an equal part from each adds up to it.
-            part = loss / self.ranks.world
-            loss = part + (loss.detach() - part.detach())
-        return loss, after
-
-    def backward(self, loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> bool:
-        """Give the parameters the gradient of the whole batch; return whether every rank's loss was finite."""
-        loss.backward()  # type: ignore[no-untyped-call]
-        if not self.ranks.several:
-            return True
-        told = [float(self.interrupted), float(not math.isfinite(float(loss.detach())))]
-        interrupted, bad = _sum_gradients(self.ranks, parameters, told)
-        if interrupted:
-            raise KeyboardInterrupt
-        return not bad
-
-    def interrupts(self) -> AbstractContextManager[None]:
-        """Defer Ctrl-C, for all ranks to stop at the same step; one rank stops at once."""
-        return deferred_interrupts(self._interrupt) if self.ranks.several else nullcontext()
-
-    def _interrupt(self) -> None:
-        self.interrupted = True
-
-    def robust_loss(self, net: nn.Module, rows: Batch, state: State) -> float:
-        """Return the objective's robust loss on held-out rows, of which each rank takes its share."""
-        share = self._share_of(rows)
-        with sharing(share):
-            value = self.objective.robust_loss(net, rows if share is None else share.rows, state)
-        # What is decided by it must be decided alike.
-        return float(self.ranks.from_first(torch.tensor(value, dtype=torch.float64)))
-
-    def _share_of(self, batch: Batch) -> Share | None:
-        return Share(self.ranks, batch) if self._shared and len(batch) >= self.ranks.world else None
-
-
-def seed_torch(seed: int, device: torch.device) -> None:
-    """Seed the generators that a network on a device draws from.
-
-    Not ``torch.manual_seed``: without CUDA it keeps the stack of every call for a CUDA that may come.
-    """
-    torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(seed)
-
-
-def _sum_gradients(
-    ranks: Ranks, parameters: Sequence[torch.Tensor], told: Sequence[float]
-) -> tuple[bool, ...]:
-    """Sum the gradients over the ranks, in one message per dtype, and say which of `told` is not 0 anywhere."""
-    heard: tuple[bool, ...] = ()
-    for dtype in dict.fromkeys(p.dtype for p in parameters):
-        own = [p for p in parameters if p.dtype == dtype]
-        # Beside the gradients: which parameters have one, since the optimiser leaves the others alone.
-        notes = [float(p.grad is not None) for p in own] + list(told)
-        flat = [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in own]
-        summed = ranks.sum(torch.cat([*flat, flat[0].new_tensor(notes)]))
-        *parts, noted = torch.split(summed, [*(p.numel() for p in own), len(notes)])
-        present = (noted != 0).tolist()
-        for p, part, there in zip(own, parts, present, strict=False):
-            p.grad = part.reshape(p.shape) if there else None
-        heard = tuple(present[len(own) :])
-    return heard
-
-
-def why_not_shared(objective: Objective, net: nn.Module) -> str | None:
-    """Return why every rank has to work on the whole batch; None when batches can be shared."""
-    for part in objective.parts:
-        if (reason := why_not_shared(part, net)) is not None:
-            return reason
-    if not objective.sums_over_ranks:
-        return f"{type(objective).__name__} does not say that it adds up over ranks (sums_over_ranks)"
-    for layer in net.modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and not isinstance(layer, nn.SyncBatchNorm):
-            return f"the network has a {type(layer).__name__}, whose statistics are of the whole batch"
-    return None
-
-
-@torch.no_grad()
-def same_weights(ranks: Ranks, net: nn.Module) -> None:
-    """Give the network of every rank the weights and buffers of the first."""
-    if ranks.several:
-        for tensor in net.state_dict().values():
-            tensor.copy_(ranks.from_first(tensor))
-
-
-def check_same_plan(ranks: Ranks, source: BatchSource, plan: Sequence[object]) -> None:
-    """Raise on every rank when they would draw different batches, or meet at different steps."""
-    if not ranks.several:
-        return
-    begin = source.position()
-    batch = source.next()
-    source.restore(begin)
-    labels = zlib.crc32(to_numpy(batch.y.contiguous()).tobytes())
-    exact = [zlib.crc32(repr(plan).encode()), len(batch), batch.x.shape[1], labels]
-    # Not to the last bit: machines of different makes may encode a table with other roundings.
-    size = float(batch.x.double().abs().sum())
-    seen = [part.tolist() for part in ranks.gather(torch.tensor([*exact, size], dtype=torch.float64))]
-    for rank, (*other, other_size) in enumerate(seen):
-        if other != seen[0][:-1] or not math.isclose(other_size, seen[0][-1], rel_tol=1e-6):
-            raise InputError(
-                f"train: rank {rank} would draw another first batch than rank 0, or was given other settings. Pass "
-                "the same data, seed and settings on every rank, and a loader without a DistributedSampler: each "
-                "batch is shared between the ranks here."
-            )
-
 
 # One training run: its moving parts, a step, and how it ends.
 
@@ -225,7 +98,7 @@ class Run:
         self.settings: dict[str, Any] = {}
         self.together, self.ranks = together, together.ranks
         self.step = 0
-        self.recorder = Recorder()
+        self.noted: list[dict[Any, float]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.best_step, self.best_validation, self.waited = 0, math.inf, 0
         self._good = _weights(net)
@@ -272,7 +145,7 @@ class Run:
         if self.validation is not None and self.step % schedule.validate_every == 0:
             row["validation"] = self._validate(self.validation)
             stopped = schedule.patience is not None and self.waited >= schedule.patience
-        self.recorder.add({"step": self.step, **row})
+        self.noted.append({"step": self.step, **row})
         if self.checkpoint is not None and self.step % schedule.checkpoint_every == 0:
             self.save()
         bar.update(self.step, note=f"loss {row['loss']:.4f}")
@@ -286,12 +159,7 @@ class Run:
 
     def _update(self) -> dict[str, float] | None:
         """Make one update; None when its loss or gradient is not finite, and then nothing was updated."""
-        step = self.together.step if self.ranks.several else self.objective.step
-        loss, state = step(self.net, self.source.next(), self.state)
-        value = float(loss.detach())
-        # Several ranks find out together that a loss is not finite, below.
-        if not math.isfinite(value) and not self.ranks.several:
-            return None
+        loss, state = self.together.step(self.net, self.source.next(), self.state)
         self.optimizer.zero_grad()
         if not self.together.backward(loss, self._moving):
             return None
@@ -303,11 +171,10 @@ class Run:
         self._remember()
         self.optimizer.step()
         self.state = state
-        return {"loss": value, "lambda_": state.lambda_, **state.last}
+        return {"loss": float(loss.detach()), "lambda_": state.lambda_, **state.last}
 
     def _validate(self, rows: Batch) -> float:
-        robust_loss = self.together.robust_loss if self.ranks.several else self.objective.robust_loss
-        value = robust_loss(self.net, rows, self.state)
+        value = self.together.robust_loss(self.net, rows, self.state)
         if value < self.best_validation:
             self.best, self.best_step, self.best_validation = _weights(self.net), self.step, value
             self.waited = 0
@@ -318,7 +185,7 @@ class Run:
     def _result(self, status: Status, reason: str, seconds: float) -> TrainingResult:
         if self.best:
             self._load(self.best)
-        history = self.recorder.history()
+        history = History.of(self.noted)
         return TrainingResult(
             net=self.net,
             status=status,
@@ -368,7 +235,7 @@ class Run:
             state=self.state,
             source=self.source.position(),
             generator=torch.get_rng_state(),
-            history=self.recorder.history(),
+            history=History.of(self.noted),
             progress={
                 "best_step": self.best_step,
                 "best_validation": self.best_validation,
@@ -386,7 +253,7 @@ class Run:
         self.state = kept.state.to(next(iter(self._moving)).device)
         self.source.restore(kept.source)
         torch.set_rng_state(kept.generator)
-        self.recorder = Recorder(kept.history)
+        self.noted = kept.history.frame().to_dict("records")
         self.best, self.step = dict(kept.best), kept.step
         self.best_step = kept.progress["best_step"]
         self.best_validation = kept.progress["best_validation"]
@@ -410,15 +277,6 @@ class Run:
             copied = Path(folder, self.checkpoint.name)
             copied.write_bytes(data)
             return read_checkpoint(copied)
-
-
-@contextmanager
-def private_random_state(seed: int, device: torch.device) -> Iterator[None]:
-    """Run a block with torch's generators seeded (dropout draws from them), then put them back."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        seed_torch(seed, device)
-        yield
 
 
 def _weights(net: nn.Module) -> dict[str, torch.Tensor]:
@@ -545,7 +403,7 @@ def train(
         target = module_device(net) if device is None else torch.device(device)
         net.to(target)
         seeds = ranks.from_first(torch.tensor(spawn_seeds(random_state, 2))).tolist()
-        with torch_threads(choose_threads(net, threads)), private_random_state(seeds[0], target):
+        with torch_threads(net, threads), private_random_state(seeds[0], target):
             with ranks.agree():
                 generator = torch.Generator().manual_seed(seeds[1])
                 source = make_source(
@@ -570,7 +428,7 @@ def train(
                 (objective.init(net) if state is None else state).to(target),
                 validation=held_out,
                 checkpoint=None if checkpoint is None else Path(checkpoint),
-                together=_together(ranks, objective, net, seed=seeds[0]),
+                together=DistributedStep(objective, ranks, net, seed=seeds[0]),
             )
             if checkpoint is not None:
                 drawn = {"batch_size": batch_size, "sampling": sampling, "data": fingerprint(source)}
@@ -603,17 +461,6 @@ def _warning(warn: bool) -> Iterator[None]:
         if not (warn and current_ranks().first):
             warnings.simplefilter("ignore", TrainingWarning)
         yield
-
-
-def _together(ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int) -> DistributedStep:
-    reason = why_not_shared(objective, net) if ranks.several else None
-    if reason is not None:
-        warnings.warn(
-            f"train: every rank works on whole batches, so several are no faster than one: {reason}.",
-            TrainingWarning,
-            stacklevel=3,
-        )
-    return DistributedStep(objective, ranks, share=reason is None, seed=seed)
 
 
 def _validation_rows(

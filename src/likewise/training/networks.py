@@ -14,12 +14,11 @@ from torch import nn
 
 from likewise.core.checks import FloatArray, check_choice, check_integer, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.randomness import torch_generator
+from likewise.core.randomness import private_random_state, torch_generator
 from likewise.core.subspace import Subspace
 from likewise.models.losses import as_loss
 from likewise.models.network import network_of
 from likewise.models.oracle import evaluating, module_device, module_dtype
-from likewise.training.loop import private_random_state
 from likewise.training.objective import network_scores
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -27,19 +27,22 @@ class History:
     ----------
     columns : mapping of str to ndarray of shape (steps,)
         ``step``, ``loss`` (what was minimised), ``lambda_`` and what the objective notes (``squared_distance``,
-        ``worst_loss``, …); ``validation`` is NaN where no validation was done.
+        ``worst_loss``, …); ``validation`` is NaN if no validation was done.
 
     Examples
     --------
-    >>> recorder = Recorder()
-    >>> recorder.add({"step": 1, "loss": 0.7})
-    >>> recorder.add({"step": 2, "loss": 0.5, "validation": 0.6})
-    >>> history = recorder.history()
+    >>> history = History.of([{"step": 1, "loss": 0.7}, {"step": 2, "loss": 0.5, "validation": 0.6}])
     >>> len(history), history["loss"], history["validation"]
     (2, array([0.7, 0.5]), array([nan, 0.6]))
     """
 
     columns: Mapping[str, FloatArray]
+
+    @classmethod
+    def of(cls, steps: Sequence[Mapping[str, float]]) -> History:
+        """Put steps together; what a step does not tell is NaN there."""
+        table = pd.DataFrame(list(steps))
+        return cls({str(name): np.array(table[name], dtype=float) for name in table})
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -53,28 +56,6 @@ class History:
     def frame(self) -> pd.DataFrame:
         """Return it as a data frame, one row per step."""
         return pd.DataFrame(dict(self.columns))
-
-
-class Recorder:
-    """Collects rows of numbers; a name that a row does not have is NaN there."""
-
-    def __init__(self, history: History | None = None) -> None:
-        self._rows: list[dict[str, float]] = []
-        if history is not None:
-            names = list(history.columns)
-            values = zip(*(history[name].tolist() for name in names), strict=True)
-            self._rows = [dict(zip(names, row, strict=True)) for row in values]
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Add one step."""
-        self._rows.append({name: float(value) for name, value in row.items()})
-
-    def history(self) -> History:
-        """Return what was collected."""
-        names = dict.fromkeys(name for row in self._rows for name in row)
-        return History(
-            {name: np.array([row.get(name, np.nan) for row in self._rows], dtype=float) for name in names}
-        )
 
 
 class TrainingWarning(UserWarning):
@@ -136,7 +117,7 @@ def diagnose_training(objective: Objective, history: History, state: State) -> t
     return tuple(found) if flat is None else (*found, flat)
 
 
-# Code, the counters whose ratio is the share, the share above which it is said, and what is said.
+# Code, the counters whose ratio is the share, the share above which it is reported, and the message.
 _SHARES = (
     (
         "eps_never_binds",

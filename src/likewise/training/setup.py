@@ -50,31 +50,23 @@ class SGD(_Eager, torch.optim.SGD):
     step = torch.no_grad()(unwrap(torch.optim.SGD.step))
 
 
-# Number of torch threads: set for a block, and put back.
-
-
 # Below this many parameters a batch of a thousand rows is too little work to share: on a busy machine two
 # threads that wait for each other were up to 34 times slower than one.
 _SMALL = 1_000_000
 
 
-def choose_threads(net: nn.Module, threads: int | Literal["auto"] | None) -> int | None:
-    """Return how many threads a training of this network should use; None leaves torch's setting alone."""
-    if threads is None:
-        return None
-    if threads == "auto":
-        return 1 if sum(p.numel() for p in net.parameters()) < _SMALL else None
-    return check_integer(threads, owner="train", name="threads", low=1, besides="'auto' or None")
-
-
 @contextmanager
-def torch_threads(threads: int | None) -> Iterator[None]:
-    """Run a block with so many torch threads, then put the number back."""
-    if threads is None:
-        yield
-        return
+def torch_threads(net: nn.Module, threads: int | Literal["auto"] | None) -> Iterator[None]:
+    """Run a block with so many torch threads ("auto": one for a small network), then put the number back.
+
+    None leaves the number alone.
+    """
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    if threads == "auto":
+        threads = 1 if sum(p.numel() for p in net.parameters()) < _SMALL else None
+    if threads is not None:
+        besides = "'auto' or None"
+        torch.set_num_threads(check_integer(threads, owner="train", name="threads", low=1, besides=besides))
     try:
         yield
     finally:
