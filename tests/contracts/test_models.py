@@ -449,7 +449,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(case):
     whole = model.outputs(case.X)
     for rows in (np.array([17]), np.array([90, 3, 41]), np.arange(N)[::-1]):
         np.testing.assert_allclose(model.outputs(take(case.X, rows)), whole[rows], atol=1e-5)
-    model._batch_rows = 7 if not getattr(model, "_fixed", None) else model._batch_rows
+    model.batch_rows = 7 if not getattr(model, "_fixed", None) else model.batch_rows
     np.testing.assert_allclose(model.outputs(case.X), whole, atol=1e-5)
 
 

@@ -415,7 +415,9 @@ def test_a_function_sees_batches():
         seen.append(len(rows))
         return np.full((len(rows), 2), 0.5)
 
-    CallableModel(predict, batch_rows=50).outputs(X)
+    model = CallableModel(predict)
+    model.batch_rows = 50
+    model.outputs(X)
     assert seen == [50, 50, 20]
 
 
@@ -489,5 +491,7 @@ def test_the_row_in_the_message_is_counted_over_all_batches():
         p[rows[:, 0] == X[71, 0]] = np.nan
         return p
 
+    model = CallableModel(predict)
+    model.batch_rows = 20
     with pytest.raises(ModelError, match="1 of 20 rows, first at row 71"):
-        CallableModel(predict, batch_rows=20).outputs(X)
+        model.outputs(X)

@@ -84,6 +84,15 @@ def take_rows(values: Any, rows: Any) -> Any:
     return (to_numpy(values) if is_tensor(values) else np.asarray(values))[rows]
 
 
+def sorted_values(values: Iterable[Any]) -> list[Any]:
+    """Return values in order; those of several types, which have no order of their own, by type and text."""
+    found = list(values)
+    try:
+        return sorted(found)
+    except TypeError:
+        return sorted(found, key=lambda value: (str(type(value)), str(value)))
+
+
 def like(values: Any, reference: Any) -> Any:
     """Return `values` as the kind of array `reference` is: same library, floating dtype and device."""
     if is_tensor(reference):
@@ -236,20 +245,23 @@ def check_number(
     return number
 
 
-def check_choice(
-    value: Any, choices: Iterable[Any], *, owner: str, name: str, besides: str = "", remedy: str = ""
-) -> None:
+def check_share(value: Any, *, owner: str, name: str) -> float:
+    """Return a number between 0 and 1, the ends excluded, or raise an error that says so."""
+    return check_number(value, owner=owner, name=name, low=0, high=1, open_low=True, open_high=True)
+
+
+def check_choice(value: Any, choices: Iterable[Any], *, owner: str, name: str, besides: str = "") -> None:
     """Raise an error that lists the choices unless the value is one of them."""
     known = list(choices)
     if not (value is None or isinstance(value, Hashable)) or value not in known:
         allowed = f"one of {', '.join(map(repr, known))}" + (f", or {besides}" if besides else "")
-        raise bad_parameter(owner, name, allowed=allowed, got=repr(value), remedy=remedy)
+        raise bad_parameter(owner, name, allowed=allowed, got=repr(value))
 
 
 def check_integer(
     value: Any, *, owner: str, name: str, low: int | None = None, besides: str = "", remedy: str = ""
 ) -> int:
-    """Return a whole number that is at least `low`, or raise an error that says so; True and 2.0 are none."""
+    """Return a whole number that is at least `low`, or raise an error that says so; True and 2.0 are not whole numbers."""
     try:
         number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:

@@ -46,7 +46,7 @@ def as_categories(frame: Any, categories: Mapping[str, list[Any]], *, owner: str
 
 
 def xgboost_categories(booster: Any) -> Categories:
-    """Return the categories of an XGBoost booster by column; none where the version did not store them."""
+    """Return the categories of an XGBoost booster by column; none if the version did not store them."""
     if not any(kind == "c" for kind in booster.feature_types or []) or not hasattr(booster, "get_categories"):
         return {}
     try:
@@ -96,7 +96,6 @@ class _BoostedModel(EstimatorModel):
         loss: LossLike = "cross_entropy",
         classes: Any = None,
         takes_frame: bool | None = None,
-        batch_rows: int = 65536,
     ) -> None:
         library = require(self._library, extra="boosting", why=f"Auditing {self._label} model")
         objective = as_loss(loss)
@@ -115,7 +114,6 @@ class _BoostedModel(EstimatorModel):
             feature_names=names[0],
             n_features=names[1],
             missing=True,
-            batch_rows=batch_rows,
         )
 
     @abstractmethod
@@ -143,8 +141,6 @@ class XGBoostModel(_BoostedModel):
         Labels in the order of the outputs; the wrapper's own, or 0, 1, … by default.
     takes_frame : bool, optional
         Whether it wants the table; by default when it was trained with categorical columns.
-    batch_rows : int, default=65536
-        Rows per call.
 
     Notes
     -----
@@ -201,7 +197,7 @@ class LightGBMModel(_BoostedModel):
     ----------
     model : lightgbm.Booster or wrapper
         Trained with a binary, cross-entropy or multiclass objective, or for regression.
-    loss, classes, takes_frame, batch_rows
+    loss, classes, takes_frame
         As for `XGBoostModel`.
 
     Examples
@@ -250,7 +246,7 @@ class CatBoostModel(_BoostedModel):
     ----------
     model : catboost.CatBoost or a subclass
         Trained with Logloss, CrossEntropy or MultiClass, or for regression.
-    loss, classes, takes_frame, batch_rows
+    loss, classes, takes_frame
         As for `XGBoostModel`.
 
     Notes
@@ -372,7 +368,7 @@ def _fitted(model: Any, get: Any) -> Any:
 def is_exactly(model: Any, library: str) -> bool:
     """Whether a model is of one of a library's own types: a subclass may answer in its own way."""
     loaded = sys.modules.get(library)
-    # Where the library cannot be imported, its adapter says so.
+    # If the library cannot be imported, its adapter says so.
     return loaded is None or any(type(model) is getattr(loaded, name, None) for name in _TYPES[library])
 
 

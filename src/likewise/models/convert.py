@@ -32,8 +32,6 @@ class CallableModel(Model):
         on a table with categories.
     output : {"auto", "probabilities", "logits"}, default="auto"
         What the function returns.
-    batch_rows : int, default=16384
-        Rows per call.
 
     Examples
     --------
@@ -51,7 +49,6 @@ class CallableModel(Model):
         classes: Any = None,
         takes_frame: bool | None = None,
         output: Literal["auto", "probabilities", "logits"] = "auto",
-        batch_rows: int = 16384,
     ) -> None:
         self.function = function
         loss = as_loss(loss)
@@ -72,7 +69,6 @@ class CallableModel(Model):
             takes_frame=bool(takes_frame),
             feature_names=getattr(owner, "feature_names_in_", None),
             missing=True,
-            batch_rows=batch_rows,
         )
 
     def _answer(self, rows: Any) -> Any:
@@ -100,16 +96,16 @@ def as_model(
     loss : {"cross_entropy", "hinge", "zero_one", "squared"}, Loss or callable, default="cross_entropy"
         What a prediction costs; "squared" for regression; a callable is a per-row torch loss (see `CustomLoss`).
     classes : array-like, optional
-        Class labels in the order of the outputs, where the model does not know them; 0, 1, … by default.
+        Class labels in the order of the outputs, if the model does not know them; 0, 1, … by default.
     takes_frame : bool, optional
-        Whether the model wants the raw table (True) or a numeric array (False); found out where it can be.
+        Whether the model wants the raw table (True) or a numeric array (False); found out if possible.
     output : {"auto", "probabilities", "logits"}, default="auto"
         What a torch module, an ONNX graph or a function returns. The others know.
 
     Returns
     -------
     Model
-        A `DifferentiableModel` where there is an input gradient.
+        A `DifferentiableModel` if there is an input gradient.
 
     Examples
     --------

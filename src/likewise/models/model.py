@@ -108,6 +108,11 @@ def table_or_matrix(
     return numeric_matrix(X, owner=owner, n_features=n_features, missing=missing)
 
 
+def two_classes(scores: FloatArray) -> FloatArray:
+    """Return class scores (n, C): one decision value f per row stands for the scores (−f/2, f/2) of two classes."""
+    return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+
+
 OutputKind: TypeAlias = Literal["probabilities", "scores", "values"]
 
 # A probability may be off by the rounding of float32, and no more.
@@ -137,8 +142,6 @@ class Model(ABC):
         How many columns an array must have.
     missing : bool, default=False
         Whether the model takes missing values itself.
-    batch_rows : int, default=16384
-        Rows per call of the model, which bounds the memory.
 
     Attributes
     ----------
@@ -150,6 +153,8 @@ class Model(ABC):
         What `outputs` returns.
     encoder : TabularDomain or None
         What the model itself encodes raw tables with; such a model takes raw tables and encoded rows alike.
+    batch_rows : int
+        Rows per call of the model, which bounds the memory.
 
     Examples
     --------
@@ -164,6 +169,7 @@ class Model(ABC):
     """
 
     encoder: Any = None
+    batch_rows: int = 16384
     # Unit roundoff of the arithmetic that answers.
     roundoff: float = 2.0**-53
     # What was taken for logits because nobody said what it is, in words; empty if that is known.
@@ -179,7 +185,6 @@ class Model(ABC):
         feature_names: Sequence[str] | None = None,
         n_features: int | None = None,
         missing: bool = False,
-        batch_rows: int = 16384,
     ) -> None:
         if loss.regression != (kind == "values"):
             raise _loss_does_not_fit(loss, kind)
@@ -189,7 +194,6 @@ class Model(ABC):
         self.feature_names = None if feature_names is None else tuple(map(str, feature_names))
         self.n_features = n_features
         self._missing = missing
-        self._batch_rows = batch_rows
         self._classes = None if classes is None or loss.regression else _checked_classes(classes)
 
     @abstractmethod
@@ -266,7 +270,7 @@ class Model(ABC):
         return changed
 
     def graded(self) -> Self:
-        """Return the model as it answers most finely: probabilities or scores, where it would give decisions alone."""
+        """Return the model as it answers most finely: probabilities or scores, if it would give decisions alone."""
         for loss in ("cross_entropy", "hinge"):
             if self.loss.wants != "decisions":
                 break
@@ -388,8 +392,8 @@ class Model(ABC):
 
     def _batched(self, rows: Any, question: Callable[[Any, int], Any]) -> Any:
         """Ask a question about each batch of rows (and the number of its first), and put the answers together."""
-        starts = range(0, len(rows), self._batch_rows)
-        parts = [question(rows[start : start + self._batch_rows], start) for start in starts]
+        starts = range(0, len(rows), self.batch_rows)
+        parts = [question(rows[start : start + self.batch_rows], start) for start in starts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _ask(
@@ -436,7 +440,7 @@ class Model(ABC):
             return answer
         if self.output_kind == "probabilities":
             return self._fix_classes(_checked_probabilities(answer, owner, start))
-        return self._fix_classes(np.hstack([-answer / 2, answer / 2]) if answer.shape[1] == 1 else answer)
+        return self._fix_classes(two_classes(answer))
 
     def _fix_classes(self, outputs: FloatArray) -> FloatArray:
         """Check the number of classes, or learn it from the first answer."""

@@ -38,7 +38,7 @@ _BITS = {
 
 
 def check_onnx(path: Path) -> None:
-    """Check an ONNX file, where the package onnx is at hand to read it."""
+    """Check an ONNX file, if the package onnx is installed to read it."""
     try:
         onnx = importlib.import_module("onnx")
     except ImportError:
@@ -140,8 +140,11 @@ class OnnxModel(Model):
         comes from a Softmax (or, for one column, a Sigmoid); logits otherwise, and logits that look like
         probabilities then raise an error that asks.
     output_name : str, optional
-        Which output to read, where the graph has several and no name tells.
-    batch_rows : int, default=16384
+        Which output to read, if the graph has several and no name tells.
+
+    Attributes
+    ----------
+    batch_rows : int
         Rows per run; a graph with a fixed batch size is run at that size.
 
     Examples
@@ -167,7 +170,6 @@ class OnnxModel(Model):
         takes_frame: bool | None = None,
         output: Literal["auto", "probabilities", "logits"] = "auto",
         output_name: str | None = None,
-        batch_rows: int = 16384,
     ) -> None:
         check_output(output)
         self.session = open_session(model)
@@ -181,6 +183,7 @@ class OnnxModel(Model):
             self._guessed = f"the values of the output {chosen.name!r}"
         several = len(self._inputs) > 1
         self._fixed = _whole(self._inputs[0].shape, 0)
+        self.batch_rows = self._fixed or self.batch_rows
         self._label = _label_output(self.session) if classes is None and kind != "values" else None
         super().__init__(
             loss=objective,
@@ -190,7 +193,6 @@ class OnnxModel(Model):
             feature_names=[part.name for part in self._inputs] if several else None,
             n_features=None if several else _whole(self._inputs[0].shape, 1),
             missing=True,
-            batch_rows=self._fixed or batch_rows,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -347,7 +349,7 @@ def _kind(chosen: Any, loss: Loss, output: str, session: Any) -> OutputKind:
 
 
 def _made_by(session: Any, name: str) -> str | None:
-    """Return the operation that makes an output, where the graph can be read (package onnx at hand)."""
+    """Return the operation that makes an output, if the graph can be read (package onnx installed)."""
     try:
         onnx = importlib.import_module("onnx")
         graph = onnx.load_from_string(graph_bytes(session)).graph

@@ -41,6 +41,8 @@ class EstimatorModel(Model):
         As `Model` takes them.
     """
 
+    batch_rows = 65536
+
     def __init__(
         self, estimator: Any, *, own_classes: np.ndarray[Any, Any] | None, classes: Any = None, **choices: Any
     ) -> None:
@@ -79,11 +81,7 @@ class EstimatorModel(Model):
     def with_loss(self, loss: LossLike) -> Self:
         """Return the same model under another loss, asked for what that loss needs; see `Model.with_loss`."""
         changed = super().with_loss(loss)
-        choices: dict[str, Any] = {
-            "takes_frame": self.takes_frame,
-            "batch_rows": self._batch_rows,
-            "classes": self._classes,
-        }
+        choices: dict[str, Any] = {"takes_frame": self.takes_frame, "classes": self._classes}
         return type(self)(self.estimator, loss=changed.loss, **choices)
 
     @abstractmethod
@@ -119,8 +117,6 @@ class SklearnModel(EstimatorModel):
     takes_frame : bool, optional
         Whether it wants the raw table. By default that is seen from what is inside (column transformers, encoders,
         categorical columns).
-    batch_rows : int, default=65536
-        Rows per call.
 
     Notes
     -----
@@ -143,7 +139,6 @@ class SklearnModel(EstimatorModel):
         loss: LossLike = "cross_entropy",
         classes: Any = None,
         takes_frame: bool | None = None,
-        batch_rows: int = 65536,
     ) -> None:
         objective = as_loss(loss)
         _check_fitted(estimator)
@@ -158,7 +153,6 @@ class SklearnModel(EstimatorModel):
             feature_names=getattr(estimator, "feature_names_in_", None),
             n_features=getattr(estimator, "n_features_in_", None),
             missing=True,
-            batch_rows=batch_rows,
         )
 
     def with_loss(self, loss: LossLike) -> Self:

@@ -41,8 +41,6 @@ class TorchModel(DifferentiableModel):
     output : {"auto", "logits", "probabilities"}, default="auto"
         What the module returns. "auto" sees a last layer that is a softmax or, for one output, a sigmoid; anything
         else counts as logits, and outputs that look like probabilities then raise an error that asks.
-    batch_rows : int, default=8192
-        Rows per forward pass.
 
     Examples
     --------
@@ -54,6 +52,8 @@ class TorchModel(DifferentiableModel):
     array([0, 1])
     """
 
+    batch_rows = 8192
+
     def __init__(
         self,
         module: nn.Module,
@@ -61,7 +61,6 @@ class TorchModel(DifferentiableModel):
         loss: LossLike = "cross_entropy",
         classes: Any = None,
         output: Literal["auto", "logits", "probabilities"] = "auto",
-        batch_rows: int = 8192,
     ) -> None:
         check_output(output)
         self.module = module
@@ -79,7 +78,6 @@ class TorchModel(DifferentiableModel):
             kind="values" if objective.regression else kind,
             classes=classes,
             n_features=None if network is None else network.n_inputs,
-            batch_rows=batch_rows,
         )
 
     @property

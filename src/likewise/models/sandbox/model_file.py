@@ -76,9 +76,9 @@ class SandboxedModel(Model):
             feature_names=facts.feature_names,
             n_features=facts.n_features,
             missing=facts.missing,
-            batch_rows=facts.batch_rows,
         )
         self.file, self._choices = file, dict(choices)
+        self.batch_rows = facts.batch_rows
         self._named = facts.classes is not None
         self._adapter: str = facts.adapter
         self._decides = facts.decides
@@ -93,7 +93,7 @@ class SandboxedModel(Model):
         """Return the same model with other names for its classes; see `Model.with_classes`."""
         renamed = super().with_classes(classes)
         if not self._named:
-            # It could not tell its classes, so it is told.
+            # It does not know its classes, so they are passed to it.
             labels = None if renamed._classes is None else renamed._classes.tolist()
             renamed._choices = self._choices | {"classes": plain_labels(labels)}
         return renamed
@@ -109,7 +109,7 @@ class SandboxedModel(Model):
         return np.asarray(classes[np.clip(found, 0, len(classes) - 1)])
 
     def read_trees(self) -> TreeEnsemble:
-        """Return the trees of the model, where it has some; see `likewise.models.tree_ensemble.read_trees`."""
+        """Return the trees of the model, if it has some; see `likewise.models.tree_ensemble.read_trees`."""
         return self.file.trees(self._choices)
 
     def read_network(self) -> Layers:
@@ -145,7 +145,7 @@ class SandboxedNetwork(SandboxedModel, LayeredModel):
 def make_model(
     file: SandboxedFile, choices: Mapping[str, Any], loss: Loss, classes: Any = None
 ) -> SandboxedModel:
-    """Return the model of a file under some choices, with gradients where it has weights."""
+    """Return the model of a file under some choices, with gradients if its weights are known."""
     facts = file.facts(choices)
     kind = SandboxedModel if facts.layers is None else SandboxedNetwork
     return kind(file, choices, facts, loss, classes)
@@ -231,11 +231,11 @@ class SandboxedFile:
         return make_model(self, choices, objective, classes)
 
     def facts(self, choices: Mapping[str, Any]) -> SimpleNamespace:
-        """Return what is known of the model under some choices; it is made where it is not yet."""
+        """Return what is known of the model under some choices; it is made if it does not exist yet."""
         return self._asked(lambda child: self._facts(child, choices))
 
     def outputs(self, choices: Mapping[str, Any], rows: Any, start: int) -> tuple[Array, Array | None]:
-        """Return what the model says about rows, and its classes where it knows them by now."""
+        """Return what the model says about rows, and its classes if it knows them by now."""
         said, arrays = self._about_rows("outputs", choices, rows, start, most=8 * len(rows) * _MAX_WIDTH)
         found = self._one(arrays, len(rows), dimensions=2, kind="f")
         try:
@@ -292,7 +292,7 @@ class SandboxedFile:
     def _asked(self, question: Callable[[Child], T]) -> T:
         """Ask the process that runs, or one that is started; a question that somebody killed it over is asked again."""
         if self._child.owner != os.getpid():
-            self._turn = threading.RLock()  # this is a fork: whoever held it did not come along
+            self._turn = threading.RLock()  # this is a fork: the thread that held it was not copied
         with self._turn:
             for left in reversed(range(_TRIES)):
                 try:

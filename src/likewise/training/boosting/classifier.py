@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from likewise.core.checks import FloatArray, check_choice, check_integer, check_number, take_rows
+from likewise.core.checks import FloatArray, check_choice, check_integer, check_number, check_share, take_rows
 from likewise.core.errors import FormatError, InputError
 from likewise.core.frames import with_columns
 from likewise.core.parameters import parameters_from_fields
@@ -53,6 +53,8 @@ from likewise.training.results import TrainingWarning
 class BoostingModel(Model):
     """The trees of a fitted estimator; what `likewise.models.as_model` makes of one."""
 
+    batch_rows = 65536
+
     def __init__(self, estimator: Any, *, loss: LossLike = "cross_entropy", classes: Any = None) -> None:
         names = getattr(estimator, "feature_names_in_", None)
         super().__init__(
@@ -63,7 +65,6 @@ class BoostingModel(Model):
             feature_names=names,
             n_features=estimator.n_features_in_,
             missing=True,
-            batch_rows=65536,
         )
         self.estimator = estimator
 
@@ -143,7 +144,7 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
     history_ : dict of arrays
         "train" and "held_out": the goal's value before each round; "lambda": λ*.
     metric_ : FairMetric
-        Where ``eps > 0``.
+        If ``eps > 0``.
     n_features_in_, feature_names_in_
 
     References
@@ -301,9 +302,7 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             share = _HELD_OUT if len(labels) >= _ENOUGH else None
         if share is None:
             return everybody, everybody[:0]
-        share = check_number(
-            share, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
-        )
+        share = check_share(share, owner=owner, name="validation")
         return stratified_split(labels, share, random)
 
     def _people(
