@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import expit, ndtr, softmax
 
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError, bad_parameter, require
-from likewise.models.model import DifferentiableModel
+from likewise.models.model import DifferentiableModel, two_classes
 from likewise.models.onnx_model import OnnxModel, graph_bytes
 
 if TYPE_CHECKING:
@@ -212,6 +212,12 @@ def read_relu_network(model: Any) -> Layers:
     return layers
 
 
+def probe_rows(width: int) -> FloatArray:
+    """Return rows at several scales on which what was read of a model is compared with the model."""
+    rng = np.random.default_rng(0)
+    return np.concatenate([s * rng.standard_normal((8, width)) for s in (0.0, 0.1, 1.0, 10.0)])
+
+
 def is_torch_module(module: Any) -> bool:
     """Whether something is a torch module, without importing torch."""
     return any(
@@ -376,17 +382,14 @@ def _check_shape(fits: bool, kind: str) -> None:
 
 
 def _check_answers(model: OnnxModel, net: Layers) -> None:
-    """What was read off is believed only where it gives the graph's own answers on probe rows."""
-    rng = np.random.default_rng(0)
-    probes = np.concatenate([s * rng.standard_normal((8, net.n_inputs)) for s in (0.0, 0.1, 1.0, 10.0)])
-    probes = probes.astype(np.float32).astype(np.float64)
+    """Raise unless what was read gives the graph's own answers on probe rows."""
+    probes = probe_rows(net.n_inputs).astype(np.float32).astype(np.float64)
     scores = net.outputs(probes)
     answer = np.asarray(model.outputs(probes), dtype=np.float64).reshape(len(probes), -1)
-    if scores.shape[1] == 1 and answer.shape[1] == 2:
-        scores = np.hstack([-scores / 2, scores / 2])
+    if answer.shape[1] == 2:
+        scores = two_classes(scores)
     if model.gives_probabilities:
-        raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-        scores = raised / raised.sum(axis=1, keepdims=True)
+        scores = np.asarray(softmax(scores, axis=1))
     elif scores.shape == answer.shape and scores.shape[1] > 1:
         # Scores count up to a number that is the same for all classes.
         scores, answer = (part - part.mean(axis=1, keepdims=True) for part in (scores, answer))

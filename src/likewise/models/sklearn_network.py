@@ -11,9 +11,10 @@ import numpy as np
 from scipy.special import softmax
 
 from likewise.core.checks import FloatArray
-from likewise.models.layers import ACTIVATIONS, LayeredModel, Layers
-from likewise.models.model import named
+from likewise.models.layers import ACTIVATIONS, LayeredModel, Layers, probe_rows
+from likewise.models.model import named, two_classes
 from likewise.models.sklearn_model import SklearnModel
+from likewise.models.table_features import changes_columns, scaler_terms
 
 # The types whose weights are read, by the module that has them: a closed list.
 _LINEAR = {
@@ -78,7 +79,7 @@ class SklearnNetwork(SklearnModel, LayeredModel):
 
 
 def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
-    """Return a `SklearnNetwork` where the estimator is one, else a `SklearnModel`."""
+    """Return a `SklearnNetwork` if the estimator is one, else a `SklearnModel`."""
     plain = SklearnModel(estimator, **choices)
     if plain.takes_frame or not plain.loss.differentiable:
         return plain
@@ -153,10 +154,9 @@ def _absorb(step: Any, weight: FloatArray, bias: FloatArray) -> tuple[FloatArray
         return None
     kind = type(step).__name__
     if kind in ("StandardScaler", "RobustScaler"):
-        center = getattr(step, "mean_" if kind == "StandardScaler" else "center_", None)
-        with_center = step.with_mean if kind == "StandardScaler" else step.with_centering
-        scaled = weight if step.scale_ is None else weight / step.scale_
-        return scaled, bias - scaled @ center if with_center and center is not None else bias
+        centre, width = scaler_terms(step)
+        scaled = weight if width is None else weight / width
+        return scaled, bias if centre is None else bias - scaled @ centre
     if kind == "MinMaxScaler" and not step.clip:
         return weight * step.scale_, bias + weight @ step.min_
     if kind == "MaxAbsScaler":
@@ -167,27 +167,19 @@ def _absorb(step: Any, weight: FloatArray, bias: FloatArray) -> tuple[FloatArray
             components = components / np.sqrt(step.explained_variance_)[:, None]
         turned = weight @ components
         return turned, bias - turned @ step.mean_ if kind == "PCA" else bias
-    if kind == "SimpleImputer" and not step.add_indicator and not _drops_columns(step):
+    if kind == "SimpleImputer" and not changes_columns(step):
         return weight, bias
     return None
 
 
-def _drops_columns(imputer: Any) -> bool:
-    statistics = np.asarray(imputer.statistics_, dtype=object)
-    return any(value is None or value != value for value in statistics)
-
-
 def _agrees(model: SklearnModel, layers: Layers) -> bool:
     """Whether the layers give the estimator's own answers on probe rows at several scales."""
-    rng = np.random.default_rng(0)
-    width = layers.n_inputs
-    if model.n_features not in (None, width):
+    if model.n_features not in (None, layers.n_inputs):
         return False
-    probes = np.concatenate([s * rng.standard_normal((8, width)) for s in (0.0, 0.1, 1.0, 10.0)])
+    probes = probe_rows(layers.n_inputs)
     answer = np.asarray(getattr(model.estimator, model._method)(named(probes, model.feature_names)))
     scores = layers.outputs(probes)
     if model.gives_probabilities:
-        scores = np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
-        scores = np.asarray(softmax(scores, axis=1))
+        scores = np.asarray(softmax(two_classes(scores), axis=1))
     answer = answer.reshape(len(probes), -1)
     return answer.shape == scores.shape and bool(np.allclose(answer, scores, rtol=1e-6, atol=1e-8))

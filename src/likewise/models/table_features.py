@@ -223,13 +223,25 @@ def _kept(before: Any, after: Any) -> Any:
     return REFUSED if before is REFUSED else after
 
 
+def scaler_terms(step: Any) -> tuple[Any, Any]:
+    """What a StandardScaler or RobustScaler subtracts from each feature, and what it divides by; None for neither."""
+    if hasattr(step, "with_mean"):
+        return (step.mean_ if step.with_mean else None), step.scale_
+    return (step.center_ if step.with_centering else None), step.scale_
+
+
+def changes_columns(imputer: Any) -> bool:
+    """Whether a SimpleImputer adds columns, or leaves out those that it saw no value of."""
+    statistics = np.asarray(imputer.statistics_, dtype=object)
+    return bool(imputer.add_indicator) or any(value is None or value != value for value in statistics)
+
+
 def _standard(step: Any, features: list[TableFeature]) -> list[TableFeature]:
-    centre = getattr(step, "mean_", None) if hasattr(step, "with_mean") else step.center_
-    uses_centre = step.with_mean if hasattr(step, "with_mean") else step.with_centering
+    centre, width = scaler_terms(step)
     found = []
     for i, feature in enumerate(features):
-        mean = float(centre[i]) if uses_centre and centre is not None else 0.0
-        scale = 1.0 if step.scale_ is None else float(step.scale_[i])
+        mean = 0.0 if centre is None else float(centre[i])
+        scale = 1.0 if width is None else float(width[i])
         if feature.answers is not None:
             if not all(_is_number(answer) for answer in feature.answers):
                 raise InputError(f"bounds: a scaler gets {feature.column!r} before it is encoded.")
@@ -252,8 +264,7 @@ def _scaled(feature: TableFeature, mean: float, scale: float) -> TableFeature:
 
 
 def _imputed(step: Any, features: list[TableFeature]) -> list[TableFeature]:
-    statistics = np.asarray(step.statistics_, dtype=object)
-    if step.add_indicator or any(value is None or value != value for value in statistics):
+    if changes_columns(step):
         raise InputError("bounds: an imputer that adds or drops columns is not read.")
     if step.missing_values is not None and not _is_nan(step.missing_values):
         raise InputError(
@@ -261,7 +272,7 @@ def _imputed(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         )
     return [
         replace(feature, missing=python_scalar(value)) if _is_nan(feature.missing) else feature
-        for feature, value in zip(features, statistics, strict=True)
+        for feature, value in zip(features, step.statistics_, strict=True)
     ]
 
 
