@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
@@ -19,8 +17,8 @@ from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
-from likewise.mitigation.twin_consensus import is_regression
-from likewise.models.beside import load_beside, save_beside
+from likewise.mitigation.twin_consensus import MendedModel, usual_loss
+from likewise.models.beside import save_beside
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.model import Model
@@ -85,7 +83,7 @@ _SAME = 1e-16
 
 
 @parameters_from_fields
-class GraphSmoothing(BaseEstimator):
+class GraphSmoothing(MendedModel):
     """A fitted model whose scores are smoothed over a graph of comparable people.
 
     Every person is joined to their k nearest neighbours under a fair metric, by weights exp(−d²/scale), and the
@@ -181,14 +179,6 @@ class GraphSmoothing(BaseEstimator):
         self.smoothed_ = smoothed[:, 0] if smoothed.shape[1] == 1 else smoothed
         return self
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the decision about each row, (n,): a label, or the smoothed value of a regression."""
-        return self.__likewise_model__().predict(X)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return class probabilities (n, C) of the smoothed scores; rows of the graph get those of `fit`."""
-        return self.__likewise_model__().predict_proba(X)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model in its own format and, beside it, what smooths its scores; see `load_model`.
 
@@ -221,12 +211,6 @@ class GraphSmoothing(BaseEstimator):
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
-        """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
-        found: Self = load_beside(path, trusted=trusted, cls=cls)
-        return found
-
-    @classmethod
     def _reopened(cls, about: dict[str, Any], arrays: Arrays, model: Any) -> Self:
         made: Self = remade(cls, about, arrays, model=model, metric=None)
         made.metric = made.metric_
@@ -237,37 +221,18 @@ class GraphSmoothing(BaseEstimator):
         made.graph_ = sparse.csr_array(parts, shape=(len(places), len(places)))
         return made
 
-    @property
-    def classes_(self) -> np.ndarray[Any, Any]:
-        """Class labels of the model."""
-        found = self._inner().known_classes
-        if found is None:
-            raise AttributeError("GraphSmoothing: the model does not know its classes before it is asked.")
-        return found
-
     def __likewise_model__(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
         """Return the smoothed model as a `likewise.models.Model`, for `as_model` and audits."""
         check_is_fitted(self)
         return SmoothedModel(self, self._inner(loss=loss, classes=classes))
 
-    def __sklearn_clone__(self) -> GraphSmoothing:
-        # A clone of the model would not be fitted, and fitting it is not what this class does.
-        return GraphSmoothing(**self.get_params(deep=False))
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "graph_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.estimator_type = "regressor" if self._inner().loss.regression else "classifier"
-        return tags
 
     def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
         if isinstance(self.model, Model):
             return self.model
-        usual: LossLike = "squared" if is_regression(self.model) else "cross_entropy"
-        chosen = usual if loss is None else loss
-        return as_model(self.model, loss=chosen, classes=classes)
+        return as_model(self.model, loss=usual_loss(self.model) if loss is None else loss, classes=classes)
 
     def _scores(self, X: Any) -> FloatArray:
         """Scores of the model that may be averaged: values, log-odds of two classes, log-probabilities of more."""

@@ -81,7 +81,7 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array, tensor or frame of shape (n, d)
-            Vectors, one row each; with words as the index where words are to be looked up in it.
+            Vectors, one row each; with words as the index if words are to be looked up in it.
         y : ignored
 
         Returns

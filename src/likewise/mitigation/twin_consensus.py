@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -37,13 +38,7 @@ from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 from likewise.models.stored import Arrays, remade
 
-# One answer from the answers about a person's twins: the mean, the mean of margins, the median, the worst.
-
-
-How: TypeAlias = Literal["mean", "margin", "median", "worst"]
-
-# Below it a probability counts as it, so that one twin's certainty does not silence all others.
-_FLOOR = 1e-12
+# A fitted model that is mended: what a smoothed one and a consensus share.
 
 
 def is_regression(model: Any) -> bool:
@@ -56,13 +51,64 @@ def is_regression(model: Any) -> bool:
         return False
 
 
-def check_how(how: object, *, owner: str, regression: bool = False) -> None:
-    """Raise an error unless `how` is one of the ways to agree."""
-    check_choice(how, get_args(How), owner=owner, name="how")
-    if how == "margin" and regression:
-        raise InputError(
-            f"{owner}: how='margin' needs classes, and the model is a regression. Use how='mean'."
-        )
+def usual_loss(model: Any) -> LossLike:
+    """Return the loss under which a fitted model is asked for what it predicts."""
+    return "squared" if is_regression(model) else "cross_entropy"
+
+
+class MendedModel(BaseEstimator):
+    """A fitted model whose answers a subclass changes, with the methods of an estimator."""
+
+    model: Any
+
+    @abstractmethod
+    def __likewise_model__(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        """Return the mended model as a `likewise.models.Model`, for `as_model` and audits."""
+
+    @abstractmethod
+    def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        """Return the model that is mended."""
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the decision about each row, (n,): a label, or the number of a regression."""
+        return self.__likewise_model__().predict(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities (n, C)."""
+        return self.__likewise_model__().predict_proba(X)
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """Class labels of the model, in the order of `predict_proba`."""
+        found = self._inner().known_classes
+        if found is None:
+            name = type(self).__name__
+            raise AttributeError(f"{name}: the model does not know its classes before it is asked.")
+        return found
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
+        """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
+        found: Self = load_beside(path, trusted=trusted, cls=cls)
+        return found
+
+    def __sklearn_clone__(self) -> Self:
+        # A clone of the model would not be fitted, and fitting it is not what this class does.
+        return type(self)(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if is_regression(self.model) else "classifier"
+        return tags
+
+
+# One answer from the answers about a person's twins: the mean, the mean of margins, the median, the worst.
+
+
+How: TypeAlias = Literal["mean", "margin", "median", "worst"]
+
+# Below it a probability counts as it, so that one twin's certainty does not silence all others.
+_FLOOR = 1e-12
 
 
 def consensus(outputs: FloatArray, how: How, *, probabilities: bool, favourable: int = -1) -> FloatArray:
@@ -92,6 +138,8 @@ _AT_ONCE = 2**17
 class ConsensusModel(Model):
     """The consensus over a person's twins."""
 
+    batch_rows = 65536
+
     def __init__(
         self,
         inner: Model,
@@ -108,7 +156,7 @@ class ConsensusModel(Model):
             # Twins are made of a table: a model that encodes tables itself is asked with tables.
             columns = tuple(column.name for column in inner.encoder.columns_)
             own |= {"takes_frame": True, "feature_names": columns, "n_features": len(columns)}
-        super().__init__(**inner._like() | own, missing=True, batch_rows=65536)
+        super().__init__(**inner._like() | own, missing=True)
         self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
         self.maker = maker
 
@@ -217,7 +265,7 @@ def _distinct(rows: pd.DataFrame) -> tuple[Any, Any]:
 
 
 @parameters_from_fields
-class TwinConsensus(BaseEstimator):
+class TwinConsensus(MendedModel):
     """A fitted model that answers for all twins of a person alike.
 
     The twins of a person are all combinations of the values of the sensitive columns and of the edits. Whoever of
@@ -310,22 +358,6 @@ class TwinConsensus(BaseEstimator):
         self.factors_ = twin_factors(self.sensitive_features, self.edits, frame, owner="TwinConsensus")
         return self
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the decision about each person, (n,), the same for all their twins."""
-        return self._consensus().predict(X)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return class probabilities (n, C), the same for all twins to the last bit."""
-        return self._consensus().predict_proba(X)
-
-    @property
-    def classes_(self) -> np.ndarray[Any, Any]:
-        """Class labels of the model, in the order of `predict_proba`."""
-        found = self._inner().known_classes
-        if found is None:
-            raise AttributeError("TwinConsensus: the model does not know its classes before it is asked.")
-        return found
-
     @property
     def n_twins_(self) -> int:
         """How many times the model is asked about each person."""
@@ -371,12 +403,6 @@ class TwinConsensus(BaseEstimator):
         export_consensus(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
-        """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
-        found: Self = load_beside(path, trusted=trusted, cls=cls)
-        return found
-
-    @classmethod
     def _reopened(cls, about: dict[str, Any], arrays: Arrays, model: Any) -> Self:
         made: Self = remade(cls, about, arrays, model=model)
         if made.maker_ is not None:
@@ -387,34 +413,28 @@ class TwinConsensus(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_adapter"}
 
-    def __likewise_model__(self, *, loss: LossLike = "cross_entropy", classes: Any = None) -> Model:
+    def __likewise_model__(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
         """Return the consensus as a `likewise.models.Model`, for `as_model` and audits."""
-        return self._consensus(loss=loss, classes=classes)
+        self._check()
+        maker = self._maker()
+        return ConsensusModel(
+            self._inner(loss=loss, classes=classes),
+            self._factors() if maker is None else (),
+            self.how,
+            favourable=self.favourable,
+            maker=maker,
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "factors_") or self._spelled_out() is not None
 
-    def __sklearn_clone__(self) -> TwinConsensus:
-        # A clone of the model would not be fitted, and fitting it is not what this class does.
-        return TwinConsensus(**self.get_params(deep=False))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.estimator_type = "regressor" if is_regression(self.model) else "classifier"
         tags.input_tags.allow_nan = True
         return tags
 
-    def _consensus(self, *, loss: LossLike | None = None, classes: Any = None) -> ConsensusModel:
-        self._check()
-        inner = self._inner(loss=loss, classes=classes)
-        maker = self._maker()
-        factors = self._factors() if maker is None else ()
-        return ConsensusModel(inner, factors, self.how, favourable=self.favourable, maker=maker)
-
     def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
-        chosen: LossLike = (
-            ("squared" if is_regression(self.model) else "cross_entropy") if loss is None else loss
-        )
+        chosen = usual_loss(self.model) if loss is None else loss
         frame = self.takes_frame
         if frame is None and self.__dict__.get("_raw", False):
             frame = True
@@ -462,4 +482,8 @@ class TwinConsensus(BaseEstimator):
                 "TwinConsensus: twins with consequences stand alone. Leave sensitive_features out; the edit names the "
                 "attribute."
             )
-        check_how(self.how, owner="TwinConsensus", regression=is_regression(self.model))
+        check_choice(self.how, get_args(How), owner="TwinConsensus", name="how")
+        if self.how == "margin" and is_regression(self.model):
+            raise InputError(
+                "TwinConsensus: how='margin' needs classes, and the model is a regression. Use how='mean'."
+            )
