@@ -1,4 +1,4 @@
-"""What kind of file this is: told by its content, and by its name only where the content leaves it open.
+"""What kind of file this is: found from its content, and from its name only if the content leaves it open.
 
 Nothing is executed and nothing is unpacked here; a file can call itself what it likes.
 """
@@ -18,10 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from likewise.core.checks import python_scalar
-from likewise.core.errors import FormatError, InputError
+from likewise.core.errors import FormatError
 from likewise.core.files import LARGEST_TENSORS, MAX_HEADER, Fields, Whole, atomic_path, check_form, read_file
 
 Container: TypeAlias = Literal[
@@ -261,7 +258,7 @@ def write_with_sidecar(path: str | os.PathLike[str], data: bytes, kind: str, abo
 
 
 def read_sidecar(path: str | os.PathLike[str], data: bytes | None = None) -> dict[str, Any] | None:
-    """Return the description beside a model file, or None where there is none."""
+    """Return the description beside a model file, or None if there is none."""
     where = sidecar_path(path)
     if not where.exists():
         return None
@@ -289,18 +286,3 @@ def damage_named(path: Path) -> Iterator[None]:
         raise FormatError(
             f"{path.name} is damaged ({type(error).__name__}: {error}). Save the model again."
         ) from error
-
-
-def plain_value(value: Any, *, owner: str, what: str) -> Any:
-    """Return a value as JSON holds it, or say that it cannot be written."""
-    value = python_scalar(value)
-    if (
-        value is None
-        or isinstance(value, (bool, int, str))
-        or (isinstance(value, float) and np.isfinite(value))
-    ):
-        return value
-    raise InputError(
-        f"{owner}: {what} is {value!r} ({type(value).__name__}), which cannot be written without pickle. "
-        "Use plain text and numbers."
-    )

@@ -31,7 +31,7 @@ class Ends:
     outer_high: FloatArray
 
 
-def rate_bounds(events: Events, p: FloatArray, *, confidence: float, random_state: int = 0) -> Ends:
+def rate_bounds(events: Events, p: FloatArray, *, confidence: float) -> Ends:
     """Bounds of the rates, and outer limits that hold for each end of each rate with (1 + confidence) / 2.
 
     Which of the two sides of a minimum is the less is judged for each person from other people (five folds of a
@@ -39,7 +39,7 @@ def rate_bounds(events: Events, p: FloatArray, *, confidence: float, random_stat
     are taken need no correction, and their limits are those of means of bounded numbers.
     """
     happened, other = events.happened, events.counted - events.happened
-    q, o = _chances(happened, other, p, random_state)
+    q, o = _chances(happened, other, p)
     tail = (1.0 - confidence) / 2
     ends = np.empty((4, p.shape[1]))
     for a in range(p.shape[1]):
@@ -65,16 +65,14 @@ def masses(
     return np.where(q <= p, happened, p), np.where(p + o > 1.0, p + other - 1.0, 0.0)
 
 
-def _chances(
-    happened: FloatArray, other: FloatArray, p: FloatArray, random_state: int
-) -> tuple[FloatArray, FloatArray]:
+def _chances(happened: FloatArray, other: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
     n = len(p)
     found = np.empty((n, 2))
     both = np.column_stack([happened, other])
     least = max(10, int(np.sqrt(n)))
-    folds = KFold(min(5, n), shuffle=True, random_state=random_state)
+    folds = KFold(min(5, n), shuffle=True, random_state=0)
     for train, test in folds.split(p):
-        tree = DecisionTreeRegressor(min_samples_leaf=least, random_state=random_state)
+        tree = DecisionTreeRegressor(min_samples_leaf=least, random_state=0)
         found[test] = tree.fit(p[train], both[train]).predict(p[test])
     return found[:, 0], found[:, 1]
 

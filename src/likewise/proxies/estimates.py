@@ -27,7 +27,7 @@ class Events:
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates of the groups, (k,), and the influence of each person on them, (n, k); NaN if a group cannot be told."""
+    """Rates of the groups, (k,), and the influence of each person on them, (n, k); NaN if the rate of a group is not identified."""
 
     values: FloatArray
     influence: FloatArray
@@ -153,11 +153,15 @@ class IndependentNames:
         return Rates(values, direct + moved @ slope)
 
 
-def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray, *, least: int = 10) -> Rates:
+# Known people of a group who are counted, for a rate of theirs.
+_LEAST_KNOWN = 10
+
+
+def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray) -> Rates:
     """Rates from people whose group is known, who are a random sample; everybody else only makes them more precise.
 
     Prediction-powered means (Angelopoulos et al. 2023), with the weight that gives the least variance: `p` may be any
-    guess of the group, right or wrong. NaN for a group with fewer than `least` known people who are counted.
+    guess of the group, right or wrong. NaN for a group with fewer than 10 known people who are counted.
     """
     n, k = p.shape
     rest = np.setdiff1d(np.arange(n), rows)
@@ -166,7 +170,7 @@ def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray, 
     values, influence = np.full(k, np.nan), np.full((n, k), np.nan)
     for a in range(k):
         own = eye[:, a]
-        if own @ counted[rows] < least:
+        if own @ counted[rows] < _LEAST_KNOWN:
             continue
         rate = float(own @ happened[rows] / (own @ counted[rows]))
         for _ in range(2):

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
+from likewise.core.checks import FloatArray, IntArray, check_integer, check_number, check_share
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns
 from likewise.core.intervals import Interval
@@ -168,6 +168,7 @@ def equivalence_p_value(means: FloatArray, margin: float) -> float:
 _N_BATCHES, _BATCH, _N_FLIPS = 40, 50, 2048
 # Beyond so many clusters power depends on effect / standard error alone.
 _MANY_CLUSTERS = 80
+_MOST_TEXTS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ class AuditDesign:
         check_number(self.cluster_correlation, owner=owner, name="cluster_correlation", low=0.0, high=1.0)
         for name in ("repeats", "n_edits", "values_per_family", "texts_per_cluster", "n_placebos"):
             check_integer(getattr(self, name), owner=owner, name=name, low=int(name != "n_placebos"))
-        check_number(self.level, owner=owner, name="level", low=0, high=1, open_low=True, open_high=True)
+        check_share(self.level, owner=owner, name="level")
 
     def power(self, n_texts: int, effect: float) -> float:
         """Return the probability that an effect of this size is found with so many texts."""
@@ -250,17 +251,17 @@ class AuditDesign:
             found += int((p_values * self.n_edits <= self.level).sum())
         return found / (_N_BATCHES * _BATCH)
 
-    def texts_needed(self, effect: float, power: float = 0.8, at_most: int = 10_000_000) -> int:
+    def texts_needed(self, effect: float, power: float = 0.8) -> int:
         """Return the smallest number of texts that finds an effect of this size with this probability."""
         owner = "AuditDesign.texts_needed"
         if not abs(effect) > 0.0:
             raise bad_parameter(owner, "effect", allowed="not zero", got=effect)
-        check_number(power, owner=owner, name="power", low=0, high=1, open_low=True, open_high=True)
+        check_share(power, owner=owner, name="power")
         low, high = 1, 2
         while self.power(high * self.texts_per_cluster, effect) < power:
             low, high = high, high * 2
-            if high * self.texts_per_cluster > at_most:
-                allowed = f"large enough to be seen with {at_most:,} texts"
+            if high * self.texts_per_cluster > _MOST_TEXTS:
+                allowed = f"large enough to be seen with {_MOST_TEXTS:,} texts"
                 raise bad_parameter(owner, "effect", allowed=allowed, got=effect)
         while high - low > 1:
             middle = (low + high) // 2

@@ -412,8 +412,9 @@ class LoaderBatches(BatchSource):
             self.next()
 
 
-def check_sampling(data: Batch, batch_size: int, sampling: str, *, owner: str = "ArrayBatches") -> None:
+def check_sampling(data: Batch, batch_size: int, sampling: str) -> None:
     """Raise an error that says what to do when batches of this kind cannot be drawn from the data."""
+    owner = "ArrayBatches"
     check_choice(sampling, get_args(Sampling), owner=owner, name="sampling")
     check_integer(batch_size, owner=owner, name="batch_size", low=1)
     if sampling == "balanced":

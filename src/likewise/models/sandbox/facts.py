@@ -14,7 +14,6 @@ from likewise.core.checks import python_scalar
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, Whole, check_form, is_scalar
 from likewise.core.text import option
-from likewise.models.containers import plain_value
 from likewise.models.layers import ACTIVATIONS, Activation, Layers
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
 from likewise.models.model import Model, label_array
@@ -64,8 +63,7 @@ def unpack_network(text: dict[str, Any], arrays: Sequence[Array]) -> Layers:
     return Layers(weights, biases, text["roundoff"], sizes, units)
 
 
-# The trees of a model as plain arrays between two processes, checked on arrival as if a stranger had sent
-# them.
+# The trees of a model as plain arrays between two processes, checked on arrival like any untrusted input.
 
 
 _NODES = {
@@ -156,7 +154,7 @@ def _categories(stored: dict[str, Any], n_features: int) -> dict[int, tuple[Any,
     return found
 
 
-# People as plain columns: what a model is asked about travels without pickle and arrives as it was.
+# People as plain columns: rows are sent without pickle and arrive unchanged.
 
 
 _MISSING = {"None": None, "nan": np.nan, "NA": pd.NA, "NaT": pd.NaT}
@@ -305,7 +303,7 @@ def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
         "feature_names": None if names is None else list(names),
         "n_features": None if model.n_features is None else int(model.n_features),
         "missing": bool(model._missing),
-        "batch_rows": int(model._batch_rows),
+        "batch_rows": int(model.batch_rows),
         "decides": isinstance(model, EstimatorModel) and model.decides,
         "guessed": model._guessed,
         "keeps_frames": type(model)._rows is not Model._rows,
@@ -344,9 +342,14 @@ def plain_labels(labels: Any) -> list[Any] | None:
     """Return class labels as JSON holds them."""
     if labels is None:
         return None
-    return [
-        plain_value(label, owner="load_model", what="a class label") for label in np.asarray(labels).tolist()
-    ]
+    listed = [python_scalar(label) for label in np.asarray(labels).tolist()]
+    for label in listed:
+        if not is_scalar(label) or label in (np.inf, -np.inf) or label != label:
+            raise InputError(
+                f"load_model: a class label is {label!r} ({type(label).__name__}), which cannot be written without "
+                "pickle. Use plain text and numbers."
+            )
+    return listed
 
 
 def written_loss(loss: Loss) -> dict[str, Any]:

@@ -66,19 +66,17 @@ class GroupCells:
         return GroupCells(sparse.csr_array(self.average @ place), self.centre)
 
 
-def soft_gap(
-    scores: FloatArray, cells: GroupCells, *, kappa: float = KAPPA
-) -> tuple[float, FloatArray, FloatArray]:
+def soft_gap(scores: FloatArray, cells: GroupCells) -> tuple[float, FloatArray, FloatArray]:
     """Return the penalty, its gradient by the scores and a bound of its curvature."""
     if not cells.average.shape[0]:
         return 0.0, np.zeros_like(scores), np.zeros_like(scores)
-    soft = softmax(kappa * scores, axis=1)
+    soft = softmax(KAPPA * scores, axis=1)
     apart = cells.centre @ (cells.average @ soft)
     # The centred means sum to 0 within a class, so the mean over the groups has no gradient of its own.
     by_soft = 2.0 * (cells.average.T @ apart)
-    by_scores = kappa * soft * (by_soft - (by_soft * soft).sum(axis=1, keepdims=True))
+    by_scores = KAPPA * soft * (by_soft - (by_soft * soft).sum(axis=1, keepdims=True))
     # A score moves its own soft decision by κ s (1 − s), and the others together by no more.
-    moves = np.sqrt(2.0) * kappa * soft * (1.0 - soft)
+    moves = np.sqrt(2.0) * KAPPA * soft * (1.0 - soft)
     curvature = 2.0 * moves * (cells.average.T @ (cells.average @ moves))
     return float((apart**2).sum()), np.asarray(by_scores), np.asarray(curvature)
 
@@ -292,45 +290,35 @@ def boost(
 ) -> BoostingRun:
     """Grow an ensemble on the worst cases of its own rounds; Ctrl-C ends it after the round, with what was grown."""
     interrupts: list[None] = []
-    with deferred_interrupts(lambda: interrupts.append(None)):
-        return _boost(grower, people, goal, rounds, held_out, patience, interrupts)
-
-
-def _boost(
-    grower: TreeGrower,
-    people: BoostingPeople,
-    goal: RobustGoal,
-    rounds: int,
-    held_out: BoostingPeople | None,
-    patience: int | None,
-    interrupts: list[None],
-) -> BoostingRun:
     adversary = _Adversary(people, goal, INERTIA)
     watcher = None if held_out is None else _Adversary(held_out, goal, 0.0)
     train: list[float] = []
     outside: list[float] = []
     lambdas: list[float] = []
     best, best_round, damping = np.inf, rounds, _DAMPING
-    for number in range(rounds + 1):
-        if watcher is not None and held_out is not None:
-            value = _look(grower.held_out_scores(), held_out, goal, watcher).value
-            outside.append(value)
-            if value < best:
-                best, best_round = value, number
-            elif patience is not None and number - best_round >= patience:
+    with deferred_interrupts(lambda: interrupts.append(None)):
+        for number in range(rounds + 1):
+            if watcher is not None and held_out is not None:
+                value = _look(grower.held_out_scores(), held_out, goal, watcher).value
+                outside.append(value)
+                if value < best:
+                    best, best_round = value, number
+                elif patience is not None and number - best_round >= patience:
+                    break
+            if number == rounds or (interrupts and train):
                 break
-        if number == rounds or (interrupts and train):
-            break
-        scores = grower.scores()
-        now = _look(scores, people, goal, adversary)
-        damping = _DAMPING if not train else min(1.0, damping * (_MORE if now.value > train[-1] else _LESS))
-        train.append(now.value)
-        if people.support is not None:
-            lambdas.append(adversary.lambda_)
-        chance = softmax(scores, axis=1)
-        total = adversary.mass.sum(axis=1, keepdims=True)
-        hessian = total * chance * (1.0 - chance) + damping * now.curvature
-        grower.grow(total * chance - adversary.mass + now.gradient, np.maximum(hessian, _LEAST_HESSIAN))
+            scores = grower.scores()
+            now = _look(scores, people, goal, adversary)
+            damping = (
+                _DAMPING if not train else min(1.0, damping * (_MORE if now.value > train[-1] else _LESS))
+            )
+            train.append(now.value)
+            if people.support is not None:
+                lambdas.append(adversary.lambda_)
+            chance = softmax(scores, axis=1)
+            total = adversary.mass.sum(axis=1, keepdims=True)
+            hessian = total * chance * (1.0 - chance) + damping * now.curvature
+            grower.grow(total * chance - adversary.mass + now.gradient, np.maximum(hessian, _LEAST_HESSIAN))
     kept = best_round if watcher is not None else len(train)
     # An ensemble needs a tree: without one it has no columns to be saved with.
     kept = max(kept, 1)
