@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import sys
-import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from likewise.data.opening import MemoryFile
 from likewise.data.table_files import read_table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-from mutated_tables import crafted, sound_files
+from mutated_tables import _book, crafted, sound_files
 
 
 def ends(*words: object) -> int:
@@ -43,16 +44,6 @@ def test_words_of_parquet_files_keep_their_types():
     frame.to_parquet(out)
     read = read_table(MemoryFile("a.parquet", out.getvalue())).frame
     pd.testing.assert_frame_equal(read, frame)
-
-
-def excel_with_a_row_far_down() -> bytes:
-    book, changed = io.BytesIO(), io.BytesIO()
-    pd.DataFrame({"a": [1, 2]}).to_excel(book, index=False)
-    with zipfile.ZipFile(book) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
-        for part in old.namelist():
-            data = old.read(part)
-            new.writestr(part, data.replace(b'r="3"', b'r="999999999999"') if "sheet1" in part else data)
-    return changed.getvalue()
 
 
 def parquet_of_bytes() -> bytes:
@@ -78,7 +69,11 @@ def parquet_of_broken_words() -> bytes:
         ("line.jsonl", lambda: b'{"a": "%s"}\n{"a": "b"}\n' % (b"x" * 3_000_000), 0),
         ("doubled.csv", lambda: b",".join([b"a"] * 3_000) + b"\n" + b",".join([b"1"] * 3_000) + b"\n", 0),
         ("packed.csv.gz", lambda: gzip.compress(b"a,b\n" + b"1,2\n" * 1_200_000), 2),
-        ("far.xlsx", excel_with_a_row_far_down, 0),
+        (
+            "far.xlsx",
+            lambda: _book(b'<c><v>1</v></c></row><row r="999999999999"><c r="A999999999999"><v>2</v></c>'),
+            0,
+        ),
     ],
 )
 def test_what_took_minutes_memory_or_ended_unforeseen(name, make, code, tmp_path, capsys, monkeypatch):
@@ -88,6 +83,31 @@ def test_what_took_minutes_memory_or_ended_unforeseen(name, make, code, tmp_path
     (tmp_path / name).write_bytes(make())
     assert ends("inspect", tmp_path / name, "--no-file") == code
     assert "unforeseen" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 4_096])
+def test_nesting_is_that_of_the_whole_text_wherever_blocks_end(most, monkeypatch):
+    """A depth that line ends outnumbered was not looked at, and a text in one line was looked at in one piece."""
+    from likewise.data import table_limits
+
+    monkeypatch.setattr(table_limits, "_BLOCK", most)
+    rng = np.random.default_rng(most)
+
+    def value(depth: int) -> tuple[object, int]:
+        kind = rng.integers(3) if depth else 0
+        if not kind:
+            return ["a", '[{"', "\\", '\\"]', 1][rng.integers(5)], 0
+        parts = [value(depth - 1) for _ in range(rng.integers(4))]
+        deepest = 1 + max((found for _, found in parts), default=0)
+        values = [one for one, _ in parts]
+        return values if kind == 1 else {f'{at}["': one for at, one in enumerate(values)}, deepest
+
+    for _ in range(100):
+        made = [value(5) for _ in range(3)]
+        text = "\n".join(json.dumps(one, indent=[None, 0][rng.integers(2)]) for one, _ in made).encode()
+        deepest = max(found for _, found in made)
+        assert table_limits.nesting(text) == deepest
+        assert deepest < 2 or table_limits._NESTED.search(text)
 
 
 QUICK = ("list-20000", "record-20000", "offsets", "codes", "digits", "surrogate", "escape", "list-10")
@@ -103,7 +123,17 @@ def test_crafted_tables_end_in_a_sentence(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["repeated.parquet", "fixed.parquet", "nulls.arrow", "short.csv", "keys.jsonl"]
+    "name",
+    [
+        "repeated.parquet",
+        "fixed.parquet",
+        "nulls.arrow",
+        "short.csv",
+        "keys.jsonl",
+        "records.json.gz",
+        "lists.json.gz",
+        "corner.xlsx",
+    ],
 )
 def test_few_bytes_do_not_become_many(name):
     with pytest.raises(InputError, match="in memory"):

@@ -60,7 +60,7 @@ def prepared(
     (folder / "texts.csv").write_text(f"{text}\nEmily is kind\nJames is late\n")
     (folder / "scorer.py").write_text("def score(text):\n    return float(len(text))\n")
     names = ["--names", "black-female", "--names", "white-female"]
-    return {
+    commands = {
         "inspect": ["inspect", table, "-o", "out/columns.toml"],
         "train": ["train", table, *told, "--steps", "60", "-o", "out/m.safetensors"],
         "learn-metric": ["learn-metric", table, *told, "-o", "out/metric.safetensors"],
@@ -70,6 +70,7 @@ def prepared(
         "verify": ["verify", *model, "--sensitive", sex, "-o", "out/v.csv", "-o", "out/v.html"],
         "person": ["person", *model, *told, "--row", "7", "-o", "out/p.html", "-o", "out/p.json"],
         "recourse": ["recourse", *model, *told, "--sample", "20", "--keep", "out/parts", "-o", "out/r.html"],
+        "proxies": ["proxies", *model, *told, "-o", "out/x.html", "-o", "out/x.csv"],
         "replay": ["replay", "evidence"],
         "serve": ["serve", *model, *told],
         "datasets": ["datasets", "german", "-o", "out/german.csv"],
@@ -78,6 +79,11 @@ def prepared(
         "reproduce": ["reproduce", "toy", "--quick", "-o", "out/paper"],
         "demo": ["demo", "--quick", "-o", "out/demo.html"],
     }  # fmt: skip
+    from likewise.cli.app import VERBS
+
+    if left := set(VERBS) - {words[0] for words in commands.values()}:
+        raise RuntimeError(f"nothing is tried of {sorted(left)}")
+    return commands
 
 
 # Verbs that leave finished parts for the next time; the file that a cut line may end is repaired by its reader.

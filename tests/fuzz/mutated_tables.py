@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,8 @@ def crafted() -> dict[str, Callable[[], bytes]]:
                 f"{sign}-{depth}.jsonl": lambda deep=deep: f"{deep}\n".encode(),
                 f"{sign}-{depth}-late.jsonl": lambda deep=deep: b'{"a": 1}\n' * 5_000 + f"{deep}\n".encode(),
                 f"{sign}-{depth}.json": lambda deep=deep: f"[{deep}]".encode(),
+                # As many line ends as a flat table has.
+                f"{sign}-{depth}-lines.jsonl": lambda deep=deep, n=depth: f"{deep}\n".encode() + b"\n" * n,
                 f"{sign}-{depth}-open.jsonl": lambda text=f'{{"a": {begin * depth}': text.encode(),
             }
         if depth <= 1_000:
@@ -87,11 +90,38 @@ def crafted() -> dict[str, Callable[[], bytes]]:
         "digits.jsonl": lambda: b'{"a": ' + b"9" * 20_000 + b"}\n",
         "surrogate.jsonl": lambda: b'{"a\\ud800": "\\ud800"}\n{"a\\ud800": "x"}\n',
         "escape.csv": lambda: b"a\x1b[2Jb,c\n1,2\n3,4\n",
+        "records.json.gz": lambda: gzip.compress(b"[{}" + b",{}" * 3_000_000 + b"]", 1, mtime=0),
+        "lists.json.gz": lambda: gzip.compress(b"[{}" + b",[]" * 3_000_000 + b"]", 1, mtime=0),
+        "corner.xlsx": lambda: _book(
+            b'<c r="A2"><v>2</v></c></row><row r="1048576"><c r="XFD1048576"><v>3</v></c>'
+        ),
+        "rows.xlsx": lambda: _book(b"</row><row><c><v>3</v></c>" * 4_000_000),
+        "entities.xlsx": lambda: _book(
+            b'<c t="inlineStr"><is><t>&j;</t></is></c>',
+            b'<!DOCTYPE a [<!ENTITY a "ha">'
+            + b"".join(b'<!ENTITY %c "%s">' % (98 + i, b"&%c;" % (97 + i) * 10) for i in range(9))
+            + b"]>",
+        ),
+        "long-name.csv": lambda: b'a,"' + b"x" * 20_000_000 + b'",b\n1,2,3\n4,5,6\n',
         "bomb.csv.gz": lambda: gzip.compress(b"1,2\n" * 2_500_000, mtime=0) * 120,
     }
 
 
 _ROWS = 200_000
+
+
+def _book(cells: bytes, before: bytes = b"") -> bytes:
+    """A workbook whose second row has these cells, as they are."""
+    book, changed = io.BytesIO(), io.BytesIO()
+    pd.DataFrame({"a": [1]}).to_excel(book, index=False)
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            data = old.read(part)
+            if "sheet1" in part:
+                start, end = data.index(b">", data.index(b'<row r="2"')) + 1, data.rindex(b"</row>")
+                data = before + data[:start] + cells + data[end:]
+            new.writestr(part, data)
+    return changed.getvalue()
 
 
 def _repeated(words: pa.Array, rows: int = _ROWS) -> pa.Array:

@@ -293,7 +293,11 @@ def test_what_the_model_raises_there_is_raised_here(fuzz, sound, tmp_path):
 
 
 CONFINED = """
-import importlib.util, json, os, socket, sys
+import ctypes, fcntl, importlib.util, json, os, platform, resource, signal, socket, sys, threading
+tgkill, shmget = {"aarch64": (131, 194)}.get(platform.machine(), (234, 29))
+def call(number, *given):
+    if ctypes.CDLL(None, use_errno=True).syscall(number, *given) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
 spec = importlib.util.spec_from_file_location("confined", sys.argv[1])
 confined = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(confined)
@@ -327,9 +331,18 @@ done["calls"] = {
     "fork": refused(lambda: os._exit(0) if os.fork() == 0 else None),
     "socket": refused(lambda: socket.socket(socket.AF_UNIX)),
     "signal": refused(lambda: os.kill(os.getppid(), 0)),
+    "signal of a thread": refused(lambda: call(tgkill, os.getppid(), os.getppid(), 0)),
+    "signal by a handle": refused(lambda: fcntl.fcntl(os.pipe()[0], fcntl.F_SETOWN, os.getppid())),
+    "limits of others": refused(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE)),
+    "times": refused(lambda: os.utime(sys.argv[3])),
+    "attributes": refused(lambda: os.setxattr(sys.argv[3], "user.likewise", b"written")),
+    "shared memory": refused(lambda: call(shmget, 12345, 4096, 0o1600)),
+    "special files": refused(lambda: os.mkfifo(sys.argv[3] + "2")),
 }
+signal.signal(signal.SIGUSR1, lambda *_: done.setdefault("own", True))
+call(tgkill, os.getpid(), threading.get_native_id(), signal.SIGUSR1)
+resource.setrlimit(resource.RLIMIT_CPU, resource.getrlimit(resource.RLIMIT_CPU))
 done["privileges"] = {"namespace": refused(lambda: os.setns(os.open("/proc/self/ns/net", os.O_RDONLY), 0) if hasattr(os, "setns") else os.chroot("/"))}
-import threading
 answers = []
 thread = threading.Thread(target=answers.append, args=(1,))
 thread.start(); thread.join()
@@ -365,6 +378,7 @@ def test_limits_hold(tmp_path):
     if "paths" in done["held"]:
         assert (tmp_path / "mine").read_text() == "secret"
     assert done["threads"] == 1
+    assert done["own"]
     if "network" in done["held"]:
         assert not done["network"]
 

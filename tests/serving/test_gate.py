@@ -167,6 +167,20 @@ def test_broken_json_is_a_sentence(client, body, why):
     assert is_alive(client)
 
 
+@pytest.mark.parametrize(
+    "cell", ['"\\ud800"', '"\\u202e\\u001b[2J"', "9" * 400, "1e400", "[]"], ids=lambda cell: cell[:9]
+)
+@pytest.mark.parametrize("place", ["rows", "seconds", "limit", "sample", "target", "table"])
+def test_what_json_can_hold_is_a_printable_sentence(client, cell, place):
+    """Half a character in a cell, and a number of 400 digits for the seconds, were status 500."""
+    row = f'{{"rows": [[{cell}, 30, "M"]]}}'
+    job = f'{{"table": 1, "sensitive": ["sex"], "{place}": {cell}}}'
+    status, said = client.post(*((SCORE, row.encode()) if place == "rows" else ("/api/jobs", job.encode())))
+    assert status == 422
+    assert said["error"].isprintable()
+    assert is_alive(client)
+
+
 def test_a_form_of_a_foreign_page_is_no_question(client):
     # What a page may send without asking the browser first: a form, or plain text.
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):

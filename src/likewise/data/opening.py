@@ -103,6 +103,7 @@ Kind = Literal["Parquet", "Arrow", "CSV", "JSON lines", "JSON", "Excel"]
 HEAD = 65_536
 # What a compressed file or a workbook may become.
 LARGEST_UNPACKED = 2**30
+_LEAST_BOOK = 2**25
 _WRITE = "Save it as CSV, Parquet, Arrow, JSON lines or Excel."
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _MARKS = ((b"PAR1", "Parquet"), (b"ARROW1", "Arrow"))
@@ -217,9 +218,11 @@ def _excel(name: str, source: Path | bytes, largest: int) -> Kind:
         raise FormatError(f"{name} is a damaged zip archive or workbook: {error}. {_WRITE}") from error
     if not any(part.filename.startswith("xl/") for part in parts):
         raise FormatError(f"{name} is a zip archive. Unpack it first, and pass one table.")
-    if sum(part.file_size for part in parts) > largest:
+    # Some minutes of reading may not be asked for by a small file; what people save is a tenth to a fiftieth when packed.
+    most = min(largest, max(_LEAST_BOOK, 64 * sum(part.compress_size for part in parts)))
+    if sum(part.file_size for part in parts) > most:
         raise FormatError(
-            f"{name} is a workbook of more than {written_size(largest)} when unpacked. Save it as Parquet or CSV."
+            f"{name} is a workbook of more than {written_size(most)} when unpacked. Save it as Parquet or CSV."
         )
     return "Excel"
 

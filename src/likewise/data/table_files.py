@@ -17,6 +17,7 @@ from likewise.core.text import option, truncated
 from likewise.data.opening import LARGEST_UNPACKED, MemoryFile, OpenedFile, Reading, open_file
 from likewise.data.table_limits import (
     CELL,
+    RECORD,
     check_flat,
     check_keys,
     check_nesting,
@@ -205,6 +206,7 @@ def _read_json(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[s
     import pyarrow as pa
 
     text = file.whole()
+    check_room(file.name, RECORD * sum(text.count(sign) for sign in (b"{", b"[", b",")), file.room)
     check_nesting(file.name, text)
     records = json.loads(text.decode(reading.encoding or "utf-8-sig"))
     if not all(isinstance(record, dict) for record in records):
@@ -217,13 +219,13 @@ def _read_json(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[s
 def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     import pandas as pd
 
-    require("openpyxl", extra="excel", why="Reading an Excel workbook")
-    with pd.ExcelFile(file.stream(), engine="openpyxl") as book:
-        sheets = book.sheet_names
-        # A row may claim any number, and all before it would be filled in: a sheet has no more than these.
-        cells = pd.read_excel(
-            book, sheet_name=sheets[0], header=None, keep_default_na=False, na_values=[""], nrows=2**20
-        )
+    openpyxl: Any = require("openpyxl", extra="excel", why="Reading an Excel workbook")
+    book = openpyxl.load_workbook(file.stream(), read_only=True, data_only=True, keep_links=False)
+    try:
+        sheets = book.sheetnames
+        cells = pd.DataFrame(_sheet_rows(book.worksheets[0], file), dtype=object).fillna(float("nan"))
+    finally:
+        book.close()
     if cells.empty:
         raise FormatError(f"{file.name} has nothing in its first sheet {sheets[0]!r}.")
     notes = [] if len(sheets) == 1 else [f"read the first of {len(sheets)} sheets, {sheets[0]!r}."]
@@ -233,6 +235,32 @@ def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
     first = cells.iloc[0]
     names = [f"column {at + 1}" if pd.isna(name) else str(name) for at, name in enumerate(first)]
     return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects(), notes
+
+
+# A row may claim any number, and all before it would be filled in: a sheet has no more than these.
+_MOST_ROWS = 2**20
+
+
+def _sheet_rows(sheet: Any, file: OpenedFile) -> list[list[Any]]:
+    """Return the cells up to the last row and column that have any; one far away would fill in all before it."""
+    rows: list[list[Any]] = []
+    end = width = 0
+    sheet.reset_dimensions()  # what it says of them itself may be wrong
+    for cells in sheet.iter_rows(max_row=_MOST_ROWS):
+        row = [_cell_value(cell) for cell in cells]
+        while row and row[-1] is None:
+            row.pop()
+        rows.append(row)
+        if row:
+            end, width = len(rows), max(width, len(row))
+            check_room(file.name, CELL * end * width, file.room)
+    return [row + [None] * (width - len(row)) for row in rows[:end]]
+
+
+def _cell_value(cell: Any) -> Any:
+    """A whole number as such, and nothing for an empty cell or an error such as #DIV/0!."""
+    value = None if cell.data_type == "e" or cell.value == "" else cell.value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def from_arrow(table: Any, name: str, room: int = LARGEST_UNPACKED) -> pd.DataFrame:

@@ -18,11 +18,15 @@ from likewise.core.text import truncated
 _LEAST_ROOM, _SPREAD = 2**29, 32
 # A cell of any type in a data frame, at least.
 CELL = 8
+# A record of a JSON text as Python holds it, or one of its cells.
+RECORD = 100
 # Each column costs a tenth of a millisecond, whatever is in it.
 _MOST_COLUMNS = 50_000
 # Nested columns are refused anyway; parsers that call themselves for each level end in a crash first.
 _DEEPEST = 16
 _WORD = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# Nothing stands in anything without one of these, in words or out of them.
+_NESTED = re.compile(rb"\[|:\s*\{")
 _KEY = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*:')
 _BLOCK = 2**22
 
@@ -60,24 +64,29 @@ def written_size(size: int) -> str:
 
 def nesting(text: bytes) -> int:
     """Return how deep arrays and objects of a JSON text stand in each other; it is not parsed for that."""
-    signs = np.frombuffer(_WORD.sub(b"", text), dtype=np.uint8)
-    step = np.isin(signs, (0x5B, 0x7B)).astype(np.int8) - np.isin(signs, (0x5D, 0x7D)).astype(np.int8)
-    return int(np.cumsum(step, dtype=np.int64).max(initial=0))
+    start = depth = deepest = 0
+    size = _BLOCK
+    while start < len(text):
+        end = start + size
+        signs = _WORD.sub(b"", text[start:end])
+        # A word that the block cuts in two is looked at again in the next one.
+        rest = len(signs) - signs.find(b'"') if end < len(text) and b'"' in signs else 0
+        if rest == size:
+            size *= 2
+            continue
+        found = np.frombuffer(signs, dtype=np.uint8, count=len(signs) - rest)
+        step = np.isin(found, (0x5B, 0x7B)).astype(np.int8) - np.isin(found, (0x5D, 0x7D)).astype(np.int8)
+        deepest = max(deepest, depth + int(np.cumsum(step, dtype=np.int64).max(initial=0)))
+        start, size, depth = end - rest, _BLOCK, depth + int(step.sum(dtype=np.int64))
+    return deepest
 
 
 def check_nesting(name: str, text: bytes) -> None:
-    """Raise if a JSON text is nested deeper than any table is; a block of whole lines at a time."""
-    if not text.count(b"[") and text.count(b"{") <= text.count(b"\n") + 1:
-        return
-    start = 0
-    while start < len(text):
-        end = text.find(b"\n", start + _BLOCK)
-        end = len(text) if end < 0 else end + 1
-        if nesting(text[start:end]) > _DEEPEST:
-            raise FormatError(
-                f"{name} is nested deeper than {_DEEPEST} levels. Save one plain record for each person."
-            )
-        start = end
+    """Raise if a JSON text is nested deeper than any table is."""
+    if _NESTED.search(text) and nesting(text) > _DEEPEST:
+        raise FormatError(
+            f"{name} is nested deeper than {_DEEPEST} levels. Save one plain record for each person."
+        )
 
 
 def check_keys(name: str, text: bytes, room: int) -> None:

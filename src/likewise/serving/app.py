@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import InputError, LikewiseError, require
 from likewise.core.messages import Texts, check_language
+from likewise.core.text import printable
 from likewise.data.table_limits import nesting
 from likewise.report import audit_document, render_html
 from likewise.report.explore import explore_document
@@ -330,7 +330,7 @@ def _question(said: Mapping[str, Any]) -> Question:
         raise InputError("The value that counts as 1 must be one of the target's.")
     if seconds is not None:
         number = not isinstance(seconds, bool) and isinstance(seconds, (int, float))
-        if not number or not math.isfinite(seconds) or not 1 <= seconds <= _LONGEST:
+        if not number or not 1 <= seconds <= _LONGEST:
             raise InputError("The time for the search must be between 1 s and a day.")
         seconds = float(seconds)
     if sample is not None and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 2):
@@ -359,7 +359,7 @@ def _spoken(
         except Exception as error:
             status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
             said = (
-                page_words(str(error))
+                printable(page_words(str(error)))
                 if status < 500
                 else f"Something unforeseen happened ({type(error).__name__})."
             )

@@ -172,20 +172,27 @@ def confine_paths(readable: Iterable[str], writable: Iterable[str] = ()) -> bool
 
 # A filter of system calls: what a model needs none of fails with "not permitted".
 
-# Programs, other processes, sockets, changes of files, and ways around the filter; by machine.
+# Programs, other processes, sockets, memory and queues that processes share, changes of files and of what is noted about them,
+# files without a path, and ways around the filter; by machine.
 _REFUSED = {
     "x86_64": (
         0xC000003E,
         "59 322 57 58 101 310 311 41 53 62 424 434 76 82 264 316 83 258 84 87 263 86 265 88 266 90 91 268 452 92 93 260 165 "
-        "272 308 425 248 249 250 321 298 323",
+        "272 308 425 248 249 250 321 298 323 200 129 297 438 440 141 132 235 261 280 188 189 190 463 197 198 199 466 133 259 303 304 "
+        "29 30 31 64 65 66 220 68 69 70 71 240 241",
     ),
     "aarch64": (
         0xC00000B7,
-        "221 281 117 270 271 198 199 129 424 434 45 38 276 34 35 37 36 52 53 452 54 55 40 97 268 425 217 218 219 280 241 282",
+        "221 281 117 270 271 198 199 129 424 434 45 38 276 34 35 37 36 52 53 452 54 55 40 97 268 425 217 218 219 280 241 282 "
+        "130 138 240 438 440 140 88 5 6 7 463 14 15 16 466 33 264 265 194 195 196 190 191 192 193 186 187 188 189 180 181",
     ),
 }
-_CLONE, _CLONE3 = {"x86_64": 56, "aarch64": 220}, 435
-_THREAD = 0x10000
+# What depends on an argument: a thread is a clone with its flag; signals and limits of this process; no signals for others
+# by way of a handle (F_SETOWN, F_SETOWN_EX).
+_CLONE, _TGKILL, _PRLIMIT, _FCNTL = (
+    {"x86_64": one, "aarch64": other} for one, other in ((56, 220), (234, 131), (302, 261), (72, 25))
+)
+_THREAD, _OWNER, _CLONE3 = 0x10000, 0x8, 435
 _ALLOW, _REFUSE, _UNKNOWN, _KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
 
 
@@ -205,14 +212,16 @@ def filter_calls() -> bool:
     program += [line(0x35, 0x40000000, 0, 1), line(end, _REFUSE)]
     for number in map(int, numbers.split()):
         program += [line(equal, number, 0, 1), line(end, _REFUSE)]
-    # A thread is a clone with that flag; without clone3 libraries use clone, whose flags can be read.
+    # Without clone3 libraries use clone, whose flags can be read.
     program += [line(equal, _CLONE3, 0, 1), line(end, _UNKNOWN)]
-    program += [
-        line(equal, _CLONE[machine], 0, 3),
-        line(load, 16),
-        line(any_bit, _THREAD, 1, 0),
-        line(end, _REFUSE),
-    ]
+    for call, argument, test, value, ends in (
+        (_CLONE, 0, any_bit, _THREAD, (_ALLOW, _REFUSE)),
+        (_TGKILL, 0, equal, os.getpid(), (_ALLOW, _REFUSE)),
+        (_PRLIMIT, 0, equal, 0, (_ALLOW, _REFUSE)),
+        (_FCNTL, 1, any_bit, _OWNER, (_REFUSE, _ALLOW)),
+    ):
+        program += [line(equal, call[machine], 0, 4), line(load, 16 + 8 * argument)]
+        program += [line(test, value, 0, 1), *(line(end, one) for one in ends)]
     program.append(line(end, _ALLOW))
     text = ctypes.create_string_buffer(b"".join(program))
     filter_ = struct.pack("HxxxxxxP", len(program), ctypes.addressof(text))
