@@ -1,7 +1,6 @@
 """Make the pictures of the README and the documentation: the demo in a terminal, and an audit's page.
 
-Needs Chromium and chromedriver (Debian: ``apt-get install chromium chromium-driver``), pdftoppm for the printed page
-(``poppler-utils``) and the extras dev and report.
+Needs Chromium and chromedriver (Debian: ``apt-get install chromium chromium-driver``) and the extras dev and report.
 
     python docs/pictures.py            # audits an XGBoost on Adult, runs `likewise demo`, writes docs/pictures/*
     python docs/pictures.py page.html  # takes the pictures of a page that is there already
@@ -106,14 +105,11 @@ def photograph(page: Path) -> None:
             printed = driver.execute_cdp_cmd(
                 "Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True}
             )
+            sheet = Path(profile) / "page.pdf"
+            sheet.write_bytes(base64.b64decode(printed["data"]))
+            _shoot(driver, sheet, "page-print", "body", width=794, height=1123, dark=False)
         finally:
             driver.quit()
-        sheet = Path(profile) / "page.pdf"
-        sheet.write_bytes(base64.b64decode(printed["data"]))
-        target = FOLDER / "page-print"
-        subprocess.run(
-            ["pdftoppm", "-r", "72", "-f", "1", "-l", "1", "-singlefile", "-png", sheet, target], check=True
-        )
 
 
 def _shoot(driver: object, page: Path, name: str, where: str, *, width: int, height: int, dark: bool) -> None:
@@ -125,11 +121,11 @@ def _shoot(driver: object, page: Path, name: str, where: str, *, width: int, hei
         {"name": "prefers-reduced-motion", "value": "reduce"},
     ]
     command("Emulation.setEmulatedMedia", {"features": features})
-    driver.get(page.resolve().as_uri())  # type: ignore[attr-defined]
+    driver.get(f"{page.resolve().as_uri()}#toolbar=0&navpanes=0&view=FitH")  # type: ignore[attr-defined]
     if where == ".explore":
         driver.execute_script(TRY)  # type: ignore[attr-defined]
     driver.execute_script("document.querySelector(arguments[0]).scrollIntoView()", where)  # type: ignore[attr-defined]
-    time.sleep(0.5)  # answers of the model inside the page
+    time.sleep(3.0 if page.suffix == ".pdf" else 0.5)  # the viewer; answers of the model inside the page
     shot = command("Page.captureScreenshot", {"format": "png"})
     (FOLDER / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
 

@@ -77,9 +77,7 @@ def test_people_are_named_by_their_line_of_the_file(run, table, model, people):
     assert len(written) == document["summary"]["changed"]["count"]
     short = run("audit", model, table, *SEX, "--sample", "100").out
     assert short.startswith("A random sample: 100 of the table's 240 rows.")
-    chosen = document["summary"]["example_person"]
-    (example,) = (one for one in listed if one["person"] == chosen)
-    assert f"line {example['row']} of {Path(table).name}" in " ".join(short.split())
+    assert f"line {listed[0]['row']} of {Path(table).name}" in " ".join(short.split())
 
 
 def test_a_search_that_met_nonsense_is_exit_code_three(run, table, tmp_path):

@@ -103,7 +103,7 @@ def test_every_value_of_the_sensitive_columns_is_counted_as_the_first_sentence_c
     page = render_html(document)
     for row in document["summary"]["group_rates"]:
         assert (
-            f'<th scope="row">{row["value"]}</th><td class="right" data-label="people">{row["people"]}</td>'
+            f'data-label="{row["attribute"]}">{row["value"]}</th><td class="right" data-label="people">{row["people"]}</td>'
             in page
         )
         # With which column a decision changes is said by the effects.

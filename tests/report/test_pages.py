@@ -141,6 +141,42 @@ def shown(page):
 KINDS = ("audit", "comparison", "improvement", "scores", "verification", "person", "recourse", "proxies")
 
 
+def nothing_found():
+    """Results of every kind about models that treat everybody alike, by name."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    frame = people(60).assign(sex=lambda table: (table["sex"] == "M").astype(int))
+    y = (frame["skill"] > 0).astype(int)
+    tree = DecisionTreeClassifier(max_depth=1).fit(frame, y)
+    asked = {"sensitive_features": ["sex"], "favourable": 1}
+    refused, granted = (int(np.flatnonzero(y == name)[0]) for name in (0, 1))
+
+    def generous(table):
+        return np.ones(len(table), dtype=int)
+
+    return {
+        "not read": lambda: lw.audit(tree, frame, y, **asked),
+        "all alike": lambda: lw.audit(generous, frame, **asked),
+        "verified, not read": lambda: lw.verify(tree, frame, sensitive_features=["sex"]),
+        "verified by asking": lambda: lw.verify(
+            lambda table: y[table.index], frame, sensitive_features=["sex"]
+        ),
+        "refused": lambda: lw.explain(tree, frame, refused, **asked),
+        "granted": lambda: lw.explain(tree, frame, granted, **asked),
+        "nobody refused": lambda: lw.recourse(generous, frame, **asked),
+        "no proxies": lambda: ProxyFindings(lw.proxy_test(generous, frame, "sex"), None, None),
+    }
+
+
+@pytest.mark.parametrize("name", nothing_found())
+def test_a_page_can_say_that_nothing_was_found(name):
+    """Broke once: the page of a verification without a single pair."""
+    found = nothing_found()[name]()
+    for language in ("en", "de"):
+        assert 'class="badge"' in render_html(document_of(found, provenance=MADE), language=language)
+    assert str(found)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_page_comes_from_one_template(pages, kind):
     page = pages[kind]
@@ -231,12 +267,41 @@ def test_both_kinds_of_changed_people_are_counted_and_listed():
         "would lose it." in text
     )
     assert f"Review first the {gain} people who do not get “1” and would get it" in text
+    assert "All of them are recorded as F and would get it as M." in text
     assert "decide again about the people reviewed" in text
-    (example,) = (row for row in summary["people"] if row["person"] == summary["example_person"])
+    example = summary["people"][0]
     assert example["direction"] == "gain"
     # A plain index counts from 0; a reader counts rows from 1.
     assert f"Row {example['row'] + 1} of the table, counted from 1" in text
     assert frame["skill"][example["row"]] == pytest.approx(example["cells"]["skill"])
+
+
+def test_those_to_review_are_counted_by_the_entry_at_a_disadvantage():
+    """As counted by asking the model; people with that entry come first in the list."""
+    random = np.random.default_rng(1)
+    frame = people(400).assign(race=random.choice(["a", "b"], 400), luck=random.choice([-1, 1], 400))
+
+    def decided(table):
+        bonus = 0.8 * (table["sex"] == "M") + 0.5 * (table["race"] == "b") * table["luck"].clip(lower=-0.4)
+        return (table["skill"] + bonus > 0.4).astype(int).to_numpy()
+
+    result = lw.audit(decided, frame, sensitive_features=["sex", "race"], favourable=1)
+    refused = decided(frame) == 0
+    gains = {
+        (name, own, other): refused & (frame[name] == own) & (decided(frame.assign(**{name: other})) == 1)
+        for name, own, other in (("sex", "F", "M"), ("race", "a", "b"), ("race", "b", "a"))
+    }
+    sex, race, back = (int(who.sum()) for who in gains.values())
+    assert race > back > 0
+    total = audit_document(result)["summary"]["directions"]["gain"]
+    text = shown(render_html(audit_document(result)))
+    assert f"Review first the {total} people" in text
+    counted = f"{sex} recorded as F would get it as M and {race} recorded as a would get it as b."
+    assert f"Of these {total}, {counted}" in text
+    single = [one for one in result.listed if result.direction(one) == "gain" and one.changes == 1]
+    better = [one.twin in ({"sex": "M"}, {"race": "b"}) for one in single]
+    assert better == sorted(better, reverse=True)
+    assert 0 < sum(better) < len(better)
 
 
 @pytest.mark.parametrize("room", [5000, 50])
@@ -401,7 +466,7 @@ def test_people_are_named_by_their_line_of_the_file(tmp_path):
         assert lines[row["row"] - 1].startswith(repr(row["cells"]["skill"])[:9])
     page = render_html(document)
     summary = document["summary"]
-    (example,) = (row for row in summary["people"] if row["person"] == summary["example_person"])
+    example = summary["people"][0]
     assert example["direction"] == "gain"
     assert f"Line {example['row']} of " in shown(page)
     assert "random sample of 100 of 300 rows" in shown(page)

@@ -31,11 +31,11 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
     ``badge`` (kind, title), ``sentence``, ``sure``, ``limit`` (limit, passed, sentence), ``scope`` (people, supplied,
     sampled, favourable, guessed, sentences), ``changed`` (count, people, share, low, high), ``effects`` (attribute,
     recorded, instead, people, lose, gain, single), ``outcomes`` (everybody recorded alike), ``group_rates``, ``people``
-    (where, direction, decision, instead, cells, change), ``directions`` (lose, gain, other), ``example`` and
-    ``example_person``.
+    (where, direction, decision, instead, cells, change), ``directions`` (lose, gain, other) and ``example``, about the
+    first of the people.
     """
     names, found, only = labels or {}, result.headline, result.sensitive
-    listed, example = result.listed, example_person(result)
+    listed = result.listed
     reach, moves = reach_words(result)
     sentences = first_words(result, labels)
     return {
@@ -57,8 +57,7 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
         "people": [_person(result, one, names) for one in listed[:MAX_LISTED]],
         "listed": len(listed),
         "directions": _directions(result),
-        "example": None if example is None else example_words(result, example, names),
-        "example_person": None if example is None else example.person,
+        "example": example_words(result, listed[0], names) if listed else None,
         "text": " ".join(sentences),
         "sentences": sentences,
         "reach": None if reach is None else {"text": reach, "moves": moves},
@@ -242,30 +241,8 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
     if not result.answered:
         return [finding.sentence for finding in result.findings]
     said.append(first)
-    example = example_person(result)
-    if example is not None:
-        said.append(example_words(result, example, labels or {}))
+    said += [example_words(result, one, labels or {}) for one in result.listed[:1]]
     return said
-
-
-def example_person(result: AuditResult) -> ChangedPerson | None:
-    """Return somebody who does not get the favourable decision and would gain it; else the first who is listed.
-
-    If there is a choice, by an exchange that more people gain from than lose by.
-    """
-    listed, table = result.listed, result.effects
-    gaining = [one for one in listed if result.direction(one) == "gain"]
-    if table is None or "gain" not in table or result.favourable is None or not gaining:
-        return listed[0] if listed else None
-    rows = table.loc[table["gain"] > table["lose"], ["attribute", "recorded", "instead"]].to_numpy().tolist()
-    mostly = {tuple(map(str, row)) for row in rows}
-    fits = (
-        one
-        for one in gaining
-        for name, value in one.twin.items()
-        if (name, str(one.cells[name]), str(value)) in mostly
-    )
-    return next(fits, gaining[0])
 
 
 def example_words(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) -> Message:

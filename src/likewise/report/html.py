@@ -237,9 +237,7 @@ class _AuditParts:
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
             return None
-        rows, chosen = self.summary["people"], self.summary["example_person"]
-        # A page that would grow too large lists fewer people.
-        one = next((row for row in rows if row["person"] == chosen), rows[0])
+        one = self.summary["people"][0]
         rest = [name for name in one["cells"] if name not in one["change"]]
         rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
         said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
@@ -391,12 +389,25 @@ class _AuditParts:
             entry = moving if len(moving) == 1 and alone == gain else columns
             said = {"n": gain, "listed": listed, "columns": entry, "favourable": self.favourable}
             review = texts(who, **said) if gain else texts("page.next.review_listed")
+            review = " ".join(filter(None, (review, self._against(gain or 0))))
             mend = "page.next.mend_number" if self.summary["changed"] is None else "page.next.mend"
             return [*steps, review, texts("page.next.decide", columns=moving), texts(mend)]
         proxies = texts("page.next.proxies", columns=columns)
         if any(row.get("rate") is not None for row in self.summary["group_rates"] or ()):
             proxies += " " + texts("page.next.rates")
         return [proxies, texts("page.next.repeat")]
+
+    def _against(self, gain: int) -> str:
+        """Say how many of those who would gain are recorded with the entry at a disadvantage, of each attribute."""
+        texts, drawn = self.texts, (self._effects() or {"first": ()})["first"]
+        said = []
+        for attribute, rows in by_attribute(row for row in drawn if row["against"]):
+            names = {side: value_name(rows[0][side], attribute) for side in ("recorded", "instead")}
+            said.append(names | {"n": rows[0]["gain"]})
+        if len(said) == 1 and said[0]["n"] == gain:
+            return texts("page.next.review_all", **said[0])
+        groups = [texts("page.next.review_group", **one) for one in said]
+        return texts("page.next.review_groups", n=gain, groups=groups) if groups and gain else ""
 
     def scope(self) -> list[tuple[str, str]]:
         """Who and what the page is about."""

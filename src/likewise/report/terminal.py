@@ -27,7 +27,6 @@ from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import number_rows, numbers_document
 from likewise.report.first_words import (
     disadvantage,
-    example_person,
     example_words,
     favourable_words,
     reach_words,
@@ -170,9 +169,11 @@ def audit_lines(
     if not result.answered:
         return [*top, ""], verdict
     room = lines - len(top) - len(verdict) - 3
-    sure, one = _gap(result, wrapped), example_person(result)
+    sure = _gap(result, wrapped)
     sure += wrapped(found.sure, most=min(max(room - len(sure) - 4, 2), 6))
-    example = [] if one is None else wrapped(example_words(result, one, names), most=room)
+    example = [
+        line for one in result.listed[:1] for line in wrapped(example_words(result, one, names), most=room)
+    ]
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=room)]
     bars = _bars(result, say, width)
     room -= len(sure)
@@ -275,9 +276,8 @@ def audit_html(result: AuditResult) -> str:
         parts.append(_html_bars(table.head(_EFFECTS)))
     more = [] if found.limit is None else [found.limit.sentence]
     more += [*(_rates(result, {}) if result.answered else ()), found.sure]
-    one = example_person(result)
-    if result.answered and one is not None:
-        more.insert(0, example_words(result, one, {}))
+    if result.answered:
+        more = [*(example_words(result, one, {}) for one in result.listed[:1]), *more]
     parts += [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in more]
     return f'<div style="max-width:60em;line-height:1.45">{"".join(parts)}</div>'
 

@@ -151,7 +151,8 @@ def _pair(document: Mapping[str, Any], texts: Texts) -> str:
 def _columns(document: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """The columns of a pair: the sensitive ones, and those that both rows share."""
     sensitive = [beside(name, PAIR_COLUMNS) for name in document["sensitive"]]
-    return sensitive, [name for name in document["flips"][0] if name not in (*sensitive, *PAIR_COLUMNS)]
+    names = next(iter(document["flips"]), ())
+    return sensitive, [name for name in names if name not in (*sensitive, *PAIR_COLUMNS)]
 
 
 def _shares(document: Mapping[str, Any], texts: Texts) -> list[str]:

@@ -369,15 +369,29 @@ class AuditResult:
     def listed(self) -> tuple[ChangedPerson, ...]:
         """People whose decision changes: those to review first, who would gain the favourable one, come first.
 
-        Then those who would lose it; fewest changed columns first. At most 5,000 of each decision; of a model that
-        predicts numbers those with the largest changes.
+        Then those who would lose it; fewest changed columns first, and among them those whose entry is at a disadvantage.
+        At most 5,000 of each decision; of a model that predicts numbers those with the largest changes.
         """
-        found = () if self.sensitive is None else self.sensitive.people
-        if self.sensitive is not None and self.sensitive.shift is not None:
-            return tuple(sorted(found, key=lambda one: -abs(one.twin_decision - one.decision)))
-        found = tuple(one.decided(self.favourable) for one in found)
+        only = self.sensitive
+        if only is None:
+            return ()
+        if only.shift is not None:
+            return tuple(sorted(only.people, key=lambda one: -abs(one.twin_decision - one.decision)))
+        # Exchanges by which more people gain than lose.
+        better = {
+            (one.attribute, str(one.recorded), str(one.instead))
+            for one in only.exchanges
+            if one.single
+            and self.favourable is not None
+            and one.gain(self.favourable) > one.lose(self.favourable)
+        }
         order = {"gain": 0, "lose": 1, "other": 2}
-        return tuple(sorted(found, key=lambda one: (order[self.direction(one)], one.changes, one.person)))
+
+        def rank(one: ChangedPerson) -> tuple[int, int, bool, int]:
+            moves = {(name, str(one.cells[name]), str(value)) for name, value in one.twin.items()}
+            return order[self.direction(one)], one.changes, not moves & better, one.person
+
+        return tuple(sorted((one.decided(self.favourable) for one in only.people), key=rank))
 
     def direction(self, person: ChangedPerson) -> Literal["lose", "gain", "other"]:
         """Whether a person would lose or gain the favourable decision, or it is about others or not known."""

@@ -185,8 +185,7 @@ def _affected(document: Mapping[str, Any]) -> str:
         row for row in summary["effects"] or () if row.get("lose") is not None and row["lose"] + row["gain"]
     ]
     lines = [str(exchange_words([row])) for row in rows[:_RULES]]
-    people = sorted(summary["people"], key=lambda row: row["person"] != summary["example_person"])
-    return _items([*lines, *(person_in_words(row) for row in people[:_EXAMPLES])])
+    return _items([*lines, *(person_in_words(row) for row in summary["people"][:_EXAMPLES])])
 
 
 def _computed(document: Mapping[str, Any]) -> list[str]:

@@ -17,7 +17,6 @@ from likewise.data.tabular import TabularDomain
 from likewise.models import Model, as_model
 from likewise.models.matching import MissingCellsModel, as_recorded
 from likewise.report.explore.models import exact_cell, page_model
-from likewise.report.first_words import example_person
 
 # The columns of a domain as the page shows them: which control fits, and which values are possible.
 
@@ -74,8 +73,7 @@ def _end(value: float) -> float | int | None:
 def choose_people(n: int, results: Sequence[AuditResult], *, max_people: int, seed: int = 0) -> IntArray:
     """Return numbers of the people a page carries, in order."""
     share = max(max_people // (2 * max(len(results), 1)), 1)
-    told = [one for one in map(example_person, results) if one is not None]
-    listed = [*told, *(one for result in results for one in result.listed[:share])]
+    listed = [one for result in results for one in result.listed[:share]]
     chosen = list(dict.fromkeys(one.person for one in listed if one.person < n))
     others = np.setdiff1d(np.arange(n), chosen)
     size = min(len(others), max(max_people - len(chosen), 0))
@@ -208,7 +206,7 @@ def explore_document(
             places=places,
         ),
         "total": len(people),
-        "first": next((one.person for one in map(example_person, found.values()) if one is not None), None),
+        "first": next((one.person for result in found.values() for one in result.listed), None),
         "models": [
             {
                 "name": name,
