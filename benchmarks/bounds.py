@@ -127,8 +127,8 @@ def pure_unfairness(model, kind, data, chosen):
         value = solve_dual(found.support.frontier, 0.0).value
         above = (
             "no bound"
-            if found.bound is None
-            else f"bound {found.bound.value:.6f}, width {found.bound.value - value:.1e}"
+            if not found.bounds
+            else f"bound {found.bounds[0].value:.6f}, width {found.bounds[0].value - value:.1e}"
         )
         print(f"V(0), free: sex and race, {search.name}: {value:.6f}, {above}, {spent:.2f} CPU ms a person")
 

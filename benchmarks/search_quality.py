@@ -304,7 +304,7 @@ def within():
         searches, required = read_searches(search)
         asked = AuditRequest(model, metric, searches, data.domain, eps=eps, required=required)
         prepared = prepare_people(asked, frame.iloc[people], data.y[people])
-        found = search_people(prepared, prepared.problem).support.frontier
+        found = search_people(prepared, prepared.problem).found.support.frontier
         return found, solve_dual(found, eps).gap, time.process_time() - began
 
     print(

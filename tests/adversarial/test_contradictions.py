@@ -23,7 +23,7 @@ class Wrong(lw.auditing.Search):
         bound = Bound(
             value=1e-3, gap=0.0, eps=self.eps, n=problem.n, method="a mistake", measure=self.measure
         )
-        return lw.auditing.Found(support, more=(bound,))
+        return lw.auditing.Found(support, bounds=(bound,))
 
 
 @pytest.mark.parametrize("measure", ["loss", "decisions"])

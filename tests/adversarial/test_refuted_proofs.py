@@ -198,7 +198,7 @@ def test_time_that_is_left_goes_to_more_people(monkeypatch):
     assert found is not None
     # The pilot, a first round that looks short of time, and a second with what was left.
     assert len(looks) >= 3
-    assert found.bound.method.values["drawn"] > looks[0] + looks[1]
+    assert found.bounds[0].method.values["drawn"] > looks[0] + looks[1]
 
 
 def test_a_listed_pair_of_a_single_precision_column_is_the_pair_that_was_asked_about():

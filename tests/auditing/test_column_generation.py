@@ -7,11 +7,14 @@ import torch
 import likewise as lw
 from likewise.auditing.bounds.linear.model import LinearModel
 from likewise.auditing.bounds.linear.search import exact_dual
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
-from likewise.auditing.search.gradient.search import ColumnReport, GradientSearch, Prices, generate_columns
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric
+from likewise.models import as_model
 from likewise.models.losses import CrossEntropy
 
 ALL_EPS = (0.0, 0.01, 0.1, 1.0)
@@ -135,29 +138,40 @@ def test_the_last_round_is_at_the_lambda_of_the_support(boxed_model, monkeypatch
     assert _Watched.asked[-1] == pytest.approx(seen[-1], rel=0.05)
 
 
-def test_what_is_not_settled_says_what_to_do():
-    shown = ColumnReport(Prices(((1.0, False),), settled=False), non_finite=0).reason
-    assert shown is not None
-    assert "budget_seconds" in shown
-    assert "1 round " in shown
-    assert ColumnReport(Prices((), settled=True), non_finite=0).reason is None
-    assert "4 people" in str(ColumnReport(Prices((), settled=True), non_finite=4).reason)
-
-
 def test_rounds_and_time_end_a_search_that_has_not_settled(boxed_model, monkeypatch):
     model, X, y, metric, box = boxed_model(1)
-    reports = []
+    net = as_model(network_of(model), loss=UNCLIPPED)
+    problem = AuditProblem.build(net, X, y, metric=metric, domain=box)
+    monkeypatch.setattr("likewise.auditing.search.gradient.search._MOST_ROUNDS", 1)
+    by_rounds, by_time, enough = (
+        GradientSearch().extend(problem, Support.start(problem), 0.1, time)
+        for time in (Budget(), Budget(1e-9), Budget(600.0))
+    )
+    for found in (by_rounds, by_time):
+        assert (len(found.again.prices.rounds), found.again.prices.settled) == (1, False)
+        assert found.status == "not_converged"
+        assert "budget_seconds" in found.reasons[0]
+        assert "1 round " in found.reasons[0]
+    assert (enough.status, enough.reasons, enough.again.prices.settled) == ("converged", (), True)
+    assert len(enough.again.prices.rounds) > 1
 
-    def watched(search, problem, support, eps, budget):
-        for time, rounds in ((budget, 1), (Budget(1e-9), 20), (Budget(600.0), 1)):
-            found = generate_columns(search, problem, support, eps, time, max_rounds=rounds)
-            reports.append(found[1])
-        return found
 
-    monkeypatch.setattr("likewise.auditing.search.gradient.search.generate_columns", watched)
-    searched(network_of(model), X, y, metric, box, 0.1)
-    by_rounds, by_time, enough = reports
-    assert (len(by_rounds.prices.rounds), by_rounds.prices.settled) == (1, False)
-    assert (len(by_time.prices.rounds), by_time.prices.settled) == (1, False)
-    assert enough.prices.settled
-    assert len(enough.prices.rounds) > 1
+def test_a_slope_that_is_not_finite_fails_with_the_number_of_people(boxed_model):
+    model, X, y, metric, box = boxed_model(1)
+
+    class Sometimes(torch.nn.Module):
+        """Four people have an infinite slope."""
+
+        def __init__(self):
+            super().__init__()
+            self.net = network_of(model)
+            self.odd = torch.as_tensor(X[:4])
+
+        def forward(self, x):
+            near = (x[:, None] - self.odd).abs().sum(2).min(1).values
+            return self.net(x) + torch.where(near < 1e-9, near.sqrt(), 0.0)[:, None]
+
+    problem = AuditProblem.build(as_model(Sometimes(), loss=UNCLIPPED), X, y, metric=metric, domain=box)
+    found = GradientSearch().extend(problem, Support.start(problem), 0.1, Budget())
+    assert found.status == "failed"
+    assert "4 people" in found.reasons[0]

@@ -59,7 +59,7 @@ def found(model, setting, who, eps=0.1, search="auto", **choices):
     searches, required = read_searches(search)
     asked = AuditRequest(model, metric, searches, domain, eps=eps, required=required, **choices)
     prepared = prepare_people(asked, table.iloc[who], y[who])
-    return search_people(prepared, prepared.problem).support
+    return search_people(prepared, prepared.problem).found.support
 
 
 def gap(support, eps):
@@ -140,7 +140,7 @@ def test_brute_force_over_a_small_domain(seed):
     metric = lw.ExpertSubspace(["job"], domain=domain).fit(table).metric_
     asked = AuditRequest(answer, metric, (DomainSearch(),), domain, eps=0.1, required=True)
     prepared = prepare_people(asked, table, y)
-    frontier = search_people(prepared, prepared.problem).support.frontier
+    frontier = search_people(prepared, prepared.problem).found.support.frontier
     for lam in (0.8, 2.0, 7.0):
         truth = brute_force(answer, y, domain, metric, table, lam)
         mine = frontier.conjugate(lam)

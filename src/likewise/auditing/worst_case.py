@@ -23,7 +23,6 @@ from likewise.auditing.dual.finite_dual import (
     BinnedSteps,
     DualCurve,
     Frontier,
-    dual_curve,
     solve_dual,
     steps_of,
 )
@@ -41,12 +40,14 @@ from likewise.auditing.search.candidate_rows import plan_candidates
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.auditing.search.contract import (
     Budget,
+    Ending,
     Found,
     Search,
-    Status,
+    bound_kind,
     choose_searches,
     search_words,
     searches_words,
+    unfinished,
 )
 from likewise.core.errors import InputError
 from likewise.core.exact_sum import Moments
@@ -65,12 +66,11 @@ def audit_people(asked: AuditRequest, X: Any, y: Any, progress: bool | OnProgres
     searched = search_people(prepared, prepared.problem, progress=progress, breakable=True)
     for name, seconds in searched.cpu.items():
         clock.book(name, seconds)
-    support, found = searched.support, searched.sums()
-    curve = dual_curve(support.frontier)
-    gains = {price: Moments.of(support.frontier.gains(price)) for price in prices_around(curve, eps)}
+    found, support = FoundSums.of(searched), searched.found.support
+    gains = {price: Moments.of(support.frontier.gains(price)) for price in prices_around(found.curve, eps)}
     clock.lap("settle")
     maps = [support.unfair_map(solve_dual(support.frontier, at).corner) for at in dict.fromkeys((0.0, eps))]
-    return conclude(prepared, found, gains, curve, (maps[0], maps[-1]), asked, clock)
+    return conclude(prepared, found, gains, (maps[0], maps[-1]), asked, clock)
 
 
 # ---- prepare ---------------------------------------------------------------------------------------------
@@ -189,62 +189,6 @@ def _settings(asked: AuditRequest, problem: AuditProblem) -> dict[str, Any]:
     return found | ({} if problem.pool is None else {"pool_rows": len(problem.pool)})
 
 
-# ---- what is found, of some people or of several parts -----------------------------------------------------
-
-_WORSE = ("converged", "not_converged", "failed")
-_MOST_REASONS = 5
-# Per person, to make the unfair maps and the result.
-_SECONDS_AFTER = 1e-5
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How the searches of one part, or of several, ended."""
-
-    status: Status = "converged"
-    reasons: tuple[str, ...] = ()
-    bounds: tuple[Bound, ...] = ()
-
-    def then(self, found: Found) -> Ending:
-        """Return how this and a further search of the same people ended."""
-        given = (found.bound, found.population_bound, *found.more)
-        known = self.with_bounds([bound for bound in given if bound is not None])
-        return Ending(*self.ended(found.status, found.reasons), known.bounds)
-
-    def with_bounds(self, bounds: Iterable[Bound]) -> Ending:
-        """Return the same with further bounds of all these people; of a kind the tightest stays."""
-        tightest = {bound_kind(bound): bound for bound in self.bounds}
-        for bound in bounds:
-            known = tightest.get(bound_kind(bound))
-            tightest[bound_kind(bound)] = bound if known is None or bound.value < known.value else known
-        return replace(self, bounds=tuple(tightest.values()))
-
-    def bound(self, *, eps: float, measure: str = "loss", about: str = "sample") -> Bound | None:
-        """Return the bound of a kind, None where there is none."""
-        return next((bound for bound in self.bounds if bound_kind(bound) == (measure, eps, about)), None)
-
-    def ended(self, status: Status, reasons: tuple[str, ...]) -> tuple[Status, tuple[str, ...]]:
-        """Return the worse of two ways to end, and the reasons of both."""
-        worse: Status = max(self.status, status, key=_WORSE.index)
-        return worse, tuple(dict.fromkeys((*self.reasons, *reasons)))[:_MOST_REASONS]
-
-
-def bound_kind(bound: Bound) -> tuple[str, float, str]:
-    return bound.measure, bound.eps, bound.about
-
-
-@dataclass(frozen=True, eq=False)
-class FoundSums:
-    """What the searches found, added up: the losses, what moves at no cost add, and whose decision changes."""
-
-    losses: Moments
-    free: Moments
-    changed: int
-    sensitive: SensitiveSums | None
-    changes: BinnedSteps
-    ending: Ending
-
-
 # ---- how far the searches are: on standard error with the time left, or for a function that looks on -------------
 
 # (name of a search, share of it that is done or None where that is not known yet) -> nothing; raising KeyboardInterrupt
@@ -272,30 +216,21 @@ def search_bar(*, show: bool | OnProgress) -> Iterator[Watched]:
 # ---- search ----------------------------------------------------------------------------------------------
 
 
+# Per person, to make the unfair maps and the result.
+_SECONDS_AFTER = 1e-5
+
+
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What the searches of some people left: rows, how they ended, CPU seconds, and twins by sensitive columns only.
+    """What the searches of some people left, CPU seconds, and twins by sensitive columns only.
 
     `again` are the searches with the prices that they chose.
     """
 
-    support: Support
-    ending: Ending
+    found: Found
     cpu: dict[str, float]
     twins: Enumeration | None
     again: tuple[Search, ...] = ()
-
-    def sums(self, *, bits: int = ALL_BITS) -> FoundSums:
-        """Add up what was found for each person."""
-        frontier = self.support.frontier
-        return FoundSums(
-            losses=Moments.of(frontier.base_loss),
-            free=Moments.of(frontier.gains(math.inf)),
-            changed=int(self.support.changed.sum()),
-            sensitive=None if self.twins is None else SensitiveSums.of(self.twins),
-            changes=BinnedSteps.of(steps_of(self.support.change_frontier()), bits=bits),
-            ending=self.ending,
-        )
 
 
 def search_people(
@@ -309,14 +244,14 @@ def search_people(
 
     If `breakable`, Ctrl-C ends the search with what was found and proved so far, if there is anything yet.
     """
-    support, ending = Support.start(problem), Ending()
+    found = Found(Support.start(problem))
     cpu: dict[str, float] = {}
     again = list(prepared.searches)
     begin = time.process_time()
     twins = enumerate_sensitive(problem, losses=True)
     if twins is not None and prepared.exchanges:
         # The candidates give a number only a few values, and should not know of less than these twins do.
-        support = _with_counterparts(support, twins)
+        found = Found(_with_counterparts(found.support, twins))
     spent = time.process_time() - begin
     budget, last = prepared.budget, len(prepared.searches) - 1
     if budget.seconds is not None:
@@ -328,24 +263,92 @@ def search_people(
             start = time.process_time()
             if budget.spent:
                 reason = Message("reason.no_time", name=search_words(search.name))
-                ending = ending.then(Found(support, "not_converged", (reason,)))
+                found = found.then(unfinished(found.support, reason))
                 continue
             # Half of the time is left to the searches that come after, which is where bounds are proved.
             halved = number < last and budget.seconds is not None
             share = Budget(max(0.5 * budget.left, 1e-3)) if halved else budget
             try:
-                found = search.extend(problem, support, prepared.eps, watched(search.name, share))
+                more = search.extend(problem, found.support, prepared.eps, watched(search.name, share))
             except KeyboardInterrupt:
                 if not cpu or not breakable:
                     raise
                 reason = Message("reason.broken_off", name=search_words(search.name))
-                ending = ending.then(Found(support, "not_converged", (reason,)))
+                found = found.then(unfinished(found.support, reason))
                 break
-            support = found.support
-            again[number] = found.again or search
-            ending = ending.then(found)
+            again[number] = more.again or search
+            found = found.then(more)
             cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
-    return Searched(support, ending, cpu | {"sensitive twins": spent}, twins, tuple(again))
+    return Searched(found, cpu | {"sensitive twins": spent}, twins, tuple(again))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FoundSums(Ending):
+    """What was found of some people, added up: the same numbers however they are cut into parts.
+
+    Losses, what moves at no cost add, whose decision changes, and the steps of their frontiers: of losses and of decisions.
+    """
+
+    losses: Moments
+    free: Moments
+    changed: int
+    sensitive: SensitiveSums | None
+    steps: BinnedSteps
+    changes: BinnedSteps
+    cpu: dict[str, float]
+
+    @classmethod
+    def of(cls, searched: Searched, *, bits: int = ALL_BITS) -> FoundSums:
+        """Add up what was found for each person."""
+        found = searched.found
+        support, frontier = found.support, found.support.frontier
+        return cls(
+            status=found.status,
+            reasons=found.reasons,
+            bounds=found.bounds,
+            losses=Moments.of(frontier.base_loss),
+            free=Moments.of(frontier.gains(math.inf)),
+            changed=int(support.changed.sum()),
+            sensitive=None if searched.twins is None else SensitiveSums.of(searched.twins),
+            steps=BinnedSteps.of(steps_of(frontier), bits=bits),
+            changes=BinnedSteps.of(steps_of(support.change_frontier()), bits=bits),
+            cpu=searched.cpu,
+        )
+
+    def merge(self, other: FoundSums) -> FoundSums:
+        """Return the sums of both."""
+        one, two = self.sensitive, other.sensitive
+        return FoundSums(
+            **self.ended(other),
+            bounds=_added_bounds(self.bounds, other.bounds),
+            losses=self.losses.merge(other.losses),
+            free=self.free.merge(other.free),
+            changed=self.changed + other.changed,
+            sensitive=None if one is None or two is None else one.merge(two),
+            steps=self.steps.merge(other.steps),
+            changes=self.changes.merge(other.changes),
+            cpu={
+                name: self.cpu.get(name, 0.0) + other.cpu.get(name, 0.0) for name in {**self.cpu, **other.cpu}
+            },
+        )
+
+    @property
+    def curve(self) -> DualCurve:
+        """ε ↦ V(ε)."""
+        return self.steps.curve(n=self.losses.n, base=self.losses.mean, free=self.free.mean)
+
+
+def _added_bounds(one: Iterable[Bound], two: Iterable[Bound]) -> tuple[Bound, ...]:
+    """Bounds at one price λ add up, and those at ε = 0: there what one may lose does not depend on the others."""
+    theirs = {bound_kind(bound): bound for bound in two}
+    bounds = []
+    for a in one:
+        b = theirs.get(bound_kind(a))
+        if b is not None and a.confidence == 1 and (a.eps == 0 or a.lambda_ == b.lambda_):
+            n = a.n + b.n
+            gap = None if a.gap is None or b.gap is None else (a.n * a.gap + b.n * b.gap) / n
+            bounds.append(replace(a, n=n, value=(a.n * a.value + b.n * b.value) / n, gap=gap))
+    return tuple(bounds)
 
 
 # ---- counterparts that differ in the sensitive columns alone, as rows of a worst case -------------------------
@@ -385,20 +388,20 @@ def _with_counterparts(support: Support, found: Enumeration) -> Support:
 
 
 def _without_contradictions(
-    ending: Ending, attained: Mapping[tuple[str, float], float]
-) -> tuple[Ending, tuple[str, ...]]:
+    bounds: tuple[Bound, ...], attained: Mapping[tuple[str, float], float]
+) -> tuple[tuple[Bound, ...], tuple[str, ...]]:
     """Withdraw every bound of an audit one of whose bounds lies below what the model was seen to attain.
 
     That cannot be: the reading of the model, or this package, is wrong somewhere, and nothing it proved is believed.
     """
-    for bound in ending.bounds:
+    for bound in bounds:
         low = attained.get((bound.measure, bound.eps))
         certain = bound.about == "sample" and bound.confidence == 1
         if certain and low is not None and low > bound.value + ROUNDING * (1.0 + abs(bound.value)):
             said = Message("reason.contradiction", low=low, high=bound.value, eps=bound.eps)
             warnings.warn(str(said), RuntimeWarning, stacklevel=2)
-            return replace(ending, bounds=()), (said,)
-    return ending, ()
+            return (), (said,)
+    return bounds, ()
 
 
 def _above(bound: Bound | None, estimate: Estimate) -> Bound | None:
@@ -413,14 +416,14 @@ def conclude(
     prepared: Prepared,
     found: FoundSums,
     gains: Mapping[float, Moments],
-    curve: DualCurve,
     maps: tuple[UnfairMap, UnfairMap],
     asked: AuditRequest,
     clock: Clock,
 ) -> AuditResult:
     """Put the sums, what they rest on and what was asked into one result; `maps` are those of the budgets 0 and ε."""
     eps, confidence, problem = asked.tolerated, asked.confidence, prepared.problem
-    n, base = found.losses.n, curve.base_loss
+    n, curve = found.losses.n, found.curve
+    base = curve.base_loss
     rests: dict[str, Any] = {"assumptions": prepared.assumptions, "settings": prepared.settings}
     first = first_answer(problem, found.sensitive, asked, n=n, clock=clock, **rests)
     value, lam = float(curve.value(eps)), float(curve.lambda_(eps))
@@ -442,10 +445,9 @@ def conclude(
         changes = found.changes.curve(n=n, base=0.0, free=found.changed / n)
         changed = (found.changed / n, min(1.0, float(changes.value(eps))))
         attained |= {("decisions", 0.0): changed[0], ("decisions", eps): changed[1]}
-    ending, contradiction = _without_contradictions(found.ending, attained)
-    if not first.answered:
-        # What is proved of a model and a table that do not belong together is proved of nobody.
-        ending = replace(ending, bounds=())
+    bounds, contradiction = _without_contradictions(found.bounds, attained)
+    # What is proved of a model and a table that do not belong together is proved of nobody.
+    found = replace(found, bounds=bounds if first.answered else ())
     worst = WorstCase(
         eps=eps,
         delta=asked.delta,
@@ -458,11 +460,11 @@ def conclude(
         curve=curve,
         unfair_map=maps[1],
         pure_map=maps[0],
-        certificate=Certificate(estimate, _above(ending.bound(eps=eps), estimate)),
+        certificate=Certificate(estimate, _above(found.bound(eps=eps), estimate)),
         brackets=brackets_of(
-            eps=eps, base_loss=base, values=(pure, value), changed=changed, bounds=ending.bounds
+            eps=eps, base_loss=base, values=(pure, value), changed=changed, bounds=found.bounds
         ),
-        population_bound=ending.bound(eps=eps, about="population"),
+        population_bound=found.bound(eps=eps, about="population"),
         interval=gap_interval(
             gains,
             lambda_=lam if eps > 0 else float("inf"),
@@ -478,8 +480,8 @@ def conclude(
             confidence=confidence,
             about="given candidates",
         ),
-        status=ending.status,
-        reasons=(*ending.reasons, *contradiction),
+        status=found.status,
+        reasons=(*found.reasons, *contradiction),
         left_out=prepared.left_out,
         search=prepared.search,
     )

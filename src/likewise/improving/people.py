@@ -310,7 +310,7 @@ def _frontier(model: Any, data: SplitData, people: Any, labels: Any) -> Frontier
         random_state=data.seed,
     )
     prepared = prepare_people(asked, people, labels)
-    return search_people(prepared, prepared.problem).support.frontier
+    return search_people(prepared, prepared.problem).found.support.frontier
 
 
 def _by_class(codes: Any, right: Any, n_classes: int) -> Any:

@@ -151,8 +151,7 @@ def test_time_that_is_up_proves_nothing(people):
 
     found = EnumerationSearch().extend(problem, Support.start(problem), 0.0, Budget(1.0, _start=0.0))
     assert found.status == "not_converged"
-    assert found.bound is None
-    assert not found.more
+    assert not found.bounds
 
 
 def test_a_consensus_of_trees_is_proved_fair(people):

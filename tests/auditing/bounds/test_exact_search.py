@@ -121,8 +121,8 @@ def test_a_linear_model_of_a_table_is_bounded_over_people_not_over_the_box_aroun
     value = truth(model, domain, metric, frame, y, 0.05)
     boxed = LinearSearch().extend(problem, Support.start(problem), 0.05, Budget())
     found = ProofSearch().solve(problem, Support.start(problem), 0.05, Budget())
-    assert value <= found.bound.value <= 1.011 * value
-    assert boxed.bound.value > 1.05 * value
+    assert value <= found.bound(eps=0.05).value <= 1.011 * value
+    assert boxed.bound(eps=0.05).value > 1.05 * value
     # The bound for the population is the solver's own.
-    assert found.population_bound is not None
-    assert found.population_bound.value == boxed.population_bound.value
+    population = {"eps": 0.05, "about": "population"}
+    assert found.bound(**population).value == boxed.bound(**population).value

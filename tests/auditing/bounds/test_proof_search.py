@@ -139,7 +139,7 @@ class Forgetful(Search):
     def extend(self, problem, support, eps, budget):
         self.asked += 1
         if self.asked == 2:
-            return Found(support, "not_converged", ("broken off",))
+            return Found(support, status="not_converged", reasons=("broken off",))
         return BranchAndBoundSearch().extend(problem, support, eps, budget)
 
 
@@ -150,7 +150,7 @@ def test_what_was_proved_before_it_was_broken_off_is_kept():
     found = ProofSearch((inner,)).extend(problem, Support.start(problem), 0.1, Budget())
     assert inner.asked == 2
     assert (found.status, found.reasons) == ("not_converged", ("broken off",))
-    assert [(bound.measure, bound.eps) for bound in found.more] == [("loss", 0.1)]
+    assert [(bound.measure, bound.eps) for bound in found.bounds] == [("loss", 0.1)]
 
 
 class Interrupted(Search):
@@ -198,15 +198,16 @@ def test_a_sample_bounds_the_table(monkeypatch):
             # Most of the time is used, and hardly more.
             assert 150 < clock[0] < 230
             everybody = ProofSearch().solve(asked, Support.start(asked), eps, Budget())
-            assert proof.bound.method.values["drawn"] < 400
-            assert (proof.bound.confidence, proof.bound.about, proof.bound.n) == (0.9, "sample", 400)
-            assert proof.population_bound.about == "population"
+            bound, population = proof.bounds
+            assert bound.method.values["drawn"] < 400
+            assert (bound.confidence, bound.about, bound.n) == (0.9, "sample", 400)
+            assert population.about == "population"
             lower, base = solve(everybody.support, eps), asked.base_loss.mean()
-            assert proof.bound.value >= lower
-            assert proof.population_bound.value >= lower
-            assert proof.bound.value <= everybody.bound.value + 1.5
+            assert bound.value >= lower
+            assert population.value >= lower
+            assert bound.value <= everybody.bound(eps=eps).value + 1.5
             # Rows that were found on the way stay, below the bound.
-            assert base < solve(proof.support, eps) <= proof.bound.value
+            assert base < solve(proof.support, eps) <= bound.value
 
 
 def solve(support, eps):

@@ -21,7 +21,7 @@ from likewise.auditing.editable_rows import EditableRows, Field
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.people import tabular
 from likewise.auditing.results.sensitive import Enumeration
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.core.checks import FloatArray, IntArray, to_numpy
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import edited_columns
@@ -137,12 +137,12 @@ class EnumerationSearch(Search):
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every row at no distance, and say that these are all; no counterpart is asked about twice."""
         if _counterparts_are_all(problem) and any(isinstance(one, Enumeration) for one in support.sources):
-            return self._found(problem, support, eps)
+            return self._found(problem, support)
         twins = FreeTwins.of(problem, _columns(problem))
         parts: list[_Asked] = []
         for first in range(0, len(twins), _ROWS_AT_ONCE):
             if budget.spent:
-                return Found(support, "not_converged", (Message("reason.enumeration_time"),))
+                return unfinished(support, Message("reason.enumeration_time"))
             budget.tell(first / len(twins))
             number = np.arange(first, min(first + _ROWS_AT_ONCE, len(twins)))
             parts.append(_ask(problem, twins, twins.at_no_distance(problem, number)))
@@ -158,9 +158,9 @@ class EnumerationSearch(Search):
             decided = np.zeros(problem.n, dtype=bool)
             decided[person[changed]] = True
             support = support.with_source(twins, frontier, decided)
-        return self._found(problem, support, eps)
+        return self._found(problem, support)
 
-    def _found(self, problem: AuditProblem, support: Support, eps: float) -> Found:
+    def _found(self, problem: AuditProblem, support: Support) -> Found:
         # V(0) is the mean over people of the worst loss at no distance, and nobody else is at no distance.
         value, base = float(support.frontier.worst_at_no_distance().mean()), float(problem.base_loss.mean())
         names = self._names(problem)
@@ -169,11 +169,10 @@ class EnumerationSearch(Search):
         )
         shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": method}
         bound = Bound(value=value, gap=value - base, lambda_=float("inf"), **shared)
-        more: tuple[Bound, ...] = ()
-        if problem.decides:
-            share = float(support.changed.mean())
-            more = (Bound(value=share, gap=share, measure="decisions", **shared),)
-        return Found(support, bound=bound, more=more) if eps == 0 else Found(support, more=(bound, *more))
+        if not problem.decides:
+            return Found(support, bounds=(bound,))
+        share = float(support.changed.mean())
+        return Found(support, bounds=(bound, Bound(value=share, gap=share, measure="decisions", **shared)))
 
     def _names(self, problem: AuditProblem) -> tuple[str, ...]:
         columns = _columns(problem)

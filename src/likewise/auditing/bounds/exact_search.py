@@ -20,7 +20,7 @@ from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import betting_upper_limit
-from likewise.auditing.search.contract import Budget, Found, Search, Status, search_words
+from likewise.auditing.search.contract import Budget, Found, Search, search_words, unfinished
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
@@ -81,40 +81,13 @@ class BranchAndBoundSearch(Search):
             lambda_=found.lambda_,
             assumptions=(Message("assumption.any_person"),),
         )
-        status: Status = "not_converged" if found.interrupted else "converged"
-        again = replace(self, prices=(found.lambda_, found.lambdas))
-        return Found(support, status, found.reasons, bound, again=again)
-
-
-def _joined(first: Found, second: Found) -> Found:
-    """What two ways of proving know together: the rows of both, and the lower bound."""
-    if first.bound is None:
-        return second
-    bounds = [first.bound] if second.bound is None else [second.bound, first.bound]
-    return replace(
-        second,
-        bound=min(bounds, key=lambda bound: bound.value),
-        population_bound=second.population_bound or first.population_bound,
-    )
-
-
-@dataclass(frozen=True)
-class _Repeated(Search):
-    """One question answered as it was for other people: in these ways, of which one gives the bound."""
-
-    name: ClassVar[str] = "exact"
-
-    ways: tuple[Search, ...]
-    counts: int
-
-    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
-        """Go every way; nothing is proved if the model cannot be read here."""
-        ended = Found(support)
-        for at, way in enumerate(self.ways):
-            if way.why_not(problem) is None:
-                found = way.extend(problem, ended.support, eps, budget)
-                ended = found if at == self.counts else replace(ended, support=found.support)
-        return ended
+        return Found(
+            support,
+            status="not_converged" if found.interrupted else "converged",
+            reasons=found.reasons,
+            bounds=(bound,),
+            again=replace(self, prices=(found.lambda_, found.lambdas)),
+        )
 
 
 # All that can be proved of an audit, question after question: V and changed decisions, at ε and at no
@@ -155,7 +128,9 @@ class ProofSearch(Search):
     confidence: float = 0.95
     rtol: float = 0.01
     # Of each question, (decisions, ε): how its bound was found on other people.
-    settled: Mapping[tuple[bool, float], Search] | None = None
+    settled: Mapping[tuple[bool, float], ProofSearch] | None = None
+    # All choices are gone through, and the bound of this one counts, as chosen on other people.
+    counts: int | None = None
 
     @classmethod
     def within(cls, *, timed: bool, confidence: float) -> ProofSearch:
@@ -172,24 +147,28 @@ class ProofSearch(Search):
 
     def solve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Bracket V(ε) of everybody by one choice after the other, until the bracket is closed or time is up."""
-        ended, ways = Found(support), list[tuple[float, Search]]()
-        for search in self.choices:
+        ended, ways, values = Found(support), list[Search](), list[float]()
+        for at, search in enumerate(self.choices):
             if search.why_not(problem) is not None:
                 continue
-            if ended.bound is not None:
+            known = ended.bound(eps=eps)
+            if self.counts is None and known is not None:
                 attained = solve_dual(ended.support.frontier, eps).value
-                if budget.spent or ended.bound.value - attained <= self.rtol * abs(ended.bound.value):
+                if budget.spent or known.value - attained <= self.rtol * abs(known.value):
                     break
             found = search.extend(problem, ended.support, eps, budget)
-            ended = _joined(ended, found)
-            ways.append((np.inf if found.bound is None else found.bound.value, found.again or search))
-        values = [value for value, _ in ways]
+            bound = found.bound(eps=eps)
+            ways.append(found.again or search)
+            values.append(np.inf if bound is None else bound.value)
+            if self.counts not in (None, at):
+                found = Found(found.support)
+            ended = ended.then(found) if ended.bounds else found
         counts = int(np.argmin(values)) if values else 0
-        return replace(ended, again=_Repeated(tuple(way for _, way in ways), counts))
+        return replace(ended, again=replace(self, choices=tuple(ways), counts=counts))
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
-        ended, ways = Found(support), dict[tuple[bool, float], Search]()
+        ended, ways = Found(support), dict[tuple[bool, float], ProofSearch]()
         questions = list(self._questions(problem, eps, budget))
         for done, question in enumerate(questions):
             budget.tell(done / len(questions))
@@ -203,13 +182,16 @@ class ProofSearch(Search):
             given = question.problem, known, question.eps, time
             way = None if self.settled is None else self.settled.get(key)
             try:
-                found = self._answer(*given) if way is None else way.extend(*given)
+                found = self._answer(*given) if way is None else way.solve(*given)
             except KeyboardInterrupt:
                 # What was answered before stays.
-                return replace(ended, status="not_converged", reasons=(*ended.reasons, INTERRUPTED))
-            ended = _with_answer(ended, found, question, problem)
-            if found.again is not None:
+                return ended.then(unfinished(ended.support, INTERRUPTED))
+            if isinstance(found.again, ProofSearch):
                 ways[key] = found.again
+            if question.decisions:
+                rows = _added(ended.support, found.support, problem)
+                found = replace(found, support=rows, bounds=tuple(map(_share, found.bounds)))
+            ended = ended.then(replace(found, again=None))
             if INTERRUPTED in found.reasons:
                 break
         return replace(ended, again=replace(self, settled=ways))
@@ -224,22 +206,13 @@ class ProofSearch(Search):
         bounds: list[Bound] = []
         for question in self._questions(sample, eps, budget):
             time = Budget(max(question.share * budget.left, 1e-3))
+            given = question.problem, Support.start(question.problem), question.eps, time
             if LinearSearch().why_not(question.problem) is None:
-                solved = self.solve(question.problem, Support.start(question.problem), question.eps, time)
-                found = [] if solved.population_bound is None else [solved.population_bound]
+                found = [bound for bound in self.solve(*given).bounds if bound.about == "population"]
             else:
                 nodes = BranchAndBoundSearch().nodes
-                proof = prove_by_sample(
-                    question.problem,
-                    Support.start(question.problem),
-                    question.eps,
-                    time,
-                    nodes=nodes,
-                    confidence=self.confidence,
-                    table=n,
-                )
-                given = (None, None) if proof is None else (proof.bound, proof.population_bound)
-                found = [bound for bound in given if bound is not None]
+                proof = prove_by_sample(*given, nodes=nodes, confidence=self.confidence, table=n)
+                found = [] if proof is None else list(proof.bounds)
             bounds += [_share(bound) for bound in found] if question.decisions else found
         return tuple(bounds)
 
@@ -265,9 +238,7 @@ class ProofSearch(Search):
         if timed and LinearSearch().why_not(problem) is not None:
             # A first look at everybody cannot be stopped; it takes up to four times as long as the check of the reading.
             if budget.left < 4 * seconds_to_read(problem):
-                return Found(
-                    support, "not_converged", (Message("reason.no_time", name=search_words(self.name)),)
-                )
+                return unfinished(support, Message("reason.no_time", name=search_words(self.name)))
             nodes = BranchAndBoundSearch().nodes
             proof = prove_by_sample(problem, support, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
@@ -295,19 +266,6 @@ def _added(support: Support, known: Support, problem: AuditProblem) -> Support:
         return support
     x = np.asarray(problem.coordinates.encoded(known.twins(corner)), dtype=np.float64)
     return support.with_rows(x, frontier.row[corner])
-
-
-def _with_answer(ended: Found, found: Found, question: _Question, problem: AuditProblem) -> Found:
-    """Put the answer to one question to the others."""
-    support = found.support
-    if question.decisions:
-        support = _added(ended.support, support, problem)
-    bounds = [bound for bound in (found.bound, found.population_bound, *found.more) if bound is not None]
-    if question.decisions:
-        bounds = [_share(bound) for bound in bounds]
-    status = found.status if ended.status == "converged" else ended.status
-    reasons = tuple(dict.fromkeys((*ended.reasons, *found.reasons)))
-    return Found(support, status, reasons, more=(*ended.more, *bounds))
 
 
 def _share(bound: Bound) -> Bound:
@@ -496,10 +454,8 @@ def _claims(
         rows.append(np.asarray(brackets.rows[away_from], dtype=np.float64))
         person.append(at[away_from])
     support = people.support.with_rows(np.concatenate(rows), np.concatenate(person))
-    ended: tuple[Status, tuple[str, ...]] = (
-        ("not_converged", (INTERRUPTED,)) if interrupted else ("converged", ())
-    )
-    return Found(support, *ended, here, everywhere)
+    ended = unfinished(support, INTERRUPTED) if interrupted else Found(support)
+    return replace(ended, bounds=(here, everywhere))
 
 
 def _ceiling(problem: AuditProblem) -> float:

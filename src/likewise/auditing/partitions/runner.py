@@ -15,9 +15,9 @@ import math
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -46,14 +46,11 @@ from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import enumerate_sensitive
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.auditing.search.contract import Budget, choose_searches
+from likewise.auditing.search.contract import Budget, Found, choose_searches, tightest
 from likewise.auditing.worst_case import (
-    Ending,
     FoundSums,
     OnProgress,
     Prepared,
-    Searched,
-    bound_kind,
     conclude,
     prepare,
     problem_of,
@@ -122,18 +119,18 @@ def people_of(problem: AuditProblem, rows: Rows, first: int = 0) -> AuditProblem
     return found.with_known(y=found.decisions)
 
 
-def search_part(job: Job, part: Part) -> PartSums:
+def search_part(job: Job, part: Part) -> tuple[FoundSums, Worst]:
     """Search the twins of a part's people, keep the frontier, and add up what it says."""
-    total: PartSums | None = None
     frontiers: list[Frontier] = []
+    answers: list[tuple[FoundSums, Worst]] = []
     waiting = part.rows
     for problem in job.problems(part):
         searched = search_people(job.within(part, problem.n / waiting), problem)
         waiting -= problem.n
-        frontiers.append(searched.support.frontier)
-        found = PartSums.of(searched, job)
-        total = found if total is None else added_found(total, found, top=job.top)
-    assert total is not None  # a part has people
+        frontiers.append(searched.found.support.frontier)
+        gain = frontiers[-1].gains(math.inf)
+        worst = Worst.of(gain, problem.first + np.arange(problem.n), gain > 0, top=job.top)
+        answers.append((FoundSums.of(searched, bits=job.bits), worst))
     frontier = Frontier.stack(frontiers)
     path = job.frontier_path(part)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +142,8 @@ def search_part(job: Job, part: Part) -> PartSums:
             loss=frontier.loss,
             candidate=frontier.candidate,
         )
-    return total
+    found: tuple[FoundSums, Worst] = added(answers)
+    return found
 
 
 def _afterwards(job: Job) -> Prepared:
@@ -167,18 +165,16 @@ def tied_part(job: Job, part: Part, *, lam: float, room: float) -> tuple[int, fl
 
 def settle_part(
     job: Job, part: Part, *, cut: Cut, prices: Sequence[float], folder: str | None = None
-) -> SettledSums:
-    """Say what λ* means for a part's people, and write their unfair map if a folder is given."""
+) -> tuple[dict[float, Moments], Worst, float]:
+    """What λ* means for a part's people: gains, the most harmed, CPU seconds; a folder gets their unfair map."""
     start, frontier = time.process_time(), _kept(job, part)
     taken = steps_of(frontier).taken(cut[0], frontier.n_rows, cut[1] - part.first)
     if folder is not None:
         _write_map(job, part, taken, Path(folder))
     harm = frontier.loss[frontier.corners(taken)] - frontier.base_loss
-    return SettledSums(
-        gains={price: Moments.of(frontier.gains(price)) for price in prices},
-        worst=Worst.of(harm, part.first + np.arange(part.rows), taken, top=job.top),
-        cpu=time.process_time() - start,
-    )
+    worst = Worst.of(harm, part.first + np.arange(part.rows), taken, top=job.top)
+    gains = {price: Moments.of(frontier.gains(price)) for price in prices}
+    return gains, worst, time.process_time() - start
 
 
 def _kept(job: Job, part: Part) -> Frontier:
@@ -198,7 +194,7 @@ def _write_map(job: Job, part: Part, taken: IntArray, folder: Path) -> None:
         writer = None
         try:
             for problem in job.problems(part):
-                support = search_people(_afterwards(job), problem).support
+                support = search_people(_afterwards(job), problem).found.support
                 start = problem.first - part.first
                 corner = support.frontier.corners(taken[start : start + problem.n])
                 shown = support.unfair_map(corner, person=problem.first + np.arange(problem.n))
@@ -215,24 +211,24 @@ def _write_map(job: Job, part: Part, taken: IntArray, folder: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Worst:
-    """The most harmed people, the worst first; of equals the one who comes first in the table."""
+    """The `top` most harmed people, the worst first; of equals the one who comes first in the table."""
 
     harm: FloatArray
     person: IntArray
     corner: IntArray
+    top: int
 
     @classmethod
     def of(cls, harm: FloatArray, person: IntArray, corner: Any, *, top: int) -> Worst:
         """Keep the `top` worst."""
         order = np.lexsort((person, -harm))[:top]
-        return cls(harm[order], person[order], np.asarray(corner)[order])
+        return cls(harm[order], person[order], np.asarray(corner)[order], top)
 
-    def merge(self, other: Worst, top: int) -> Worst:
+    def merge(self, other: Worst) -> Worst:
         """Return the worst of both."""
-        both = (
-            np.concatenate([mine, theirs]) for mine, theirs in zip(astuple(self), astuple(other), strict=True)
-        )
-        return Worst.of(*both, top=top)
+        pairs = (self.harm, other.harm), (self.person, other.person), (self.corner, other.corner)
+        harm, person, corner = (np.concatenate(pair) for pair in pairs)
+        return Worst.of(harm, person, corner, top=self.top)
 
 
 # Which steps of the frontiers the worst case takes: λ, of which steps that gain more per squared distance are taken; and
@@ -240,73 +236,19 @@ class Worst:
 Cut: TypeAlias = tuple[float, int]
 
 
-@dataclass(frozen=True, eq=False)
-class PartSums:
-    """What the searches found in one part, or in several, with the steps of the frontiers."""
-
-    found: FoundSums
-    steps: BinnedSteps
-    worst: Worst
-    cpu: dict[str, float]
-
-    @classmethod
-    def of(cls, searched: Searched, job: Job) -> PartSums:
-        """Add up what was found for each person; keep the most harmed."""
-        frontier = searched.support.frontier
-        gain = frontier.gains(math.inf)
-        person = searched.support.problem.first + np.arange(frontier.n_rows)
-        return cls(
-            searched.sums(bits=job.bits),
-            BinnedSteps.of(steps_of(frontier), bits=job.bits),
-            Worst.of(gain, person, gain > 0, top=job.top),
-            searched.cpu,
-        )
+def added(answers: Iterable[Any]) -> Any:
+    """Put answers about different people together, piece by piece, in their order; None if there are none."""
+    return reduce(_merged, (one for one in answers if one is not None), None)
 
 
-@dataclass(frozen=True, eq=False)
-class SettledSums:
-    """What λ* means for one part, or for several: the gains at a few prices, and the most harmed."""
-
-    gains: dict[float, Moments]
-    worst: Worst
-    cpu: float
-
-
-def added_found(one: PartSums, two: PartSums, *, top: int) -> PartSums:
-    """Return what was found for the people of two parts."""
-    a, b = one.found, two.found
-    found = FoundSums(
-        a.losses.merge(b.losses),
-        a.free.merge(b.free),
-        a.changed + b.changed,
-        None if a.sensitive is None or b.sensitive is None else a.sensitive.merge(b.sensitive),
-        a.changes.merge(b.changes),
-        _added_endings(a.ending, b.ending),
-    )
-    cpu = {name: one.cpu.get(name, 0.0) + two.cpu.get(name, 0.0) for name in {**one.cpu, **two.cpu}}
-    return PartSums(found, one.steps.merge(two.steps), one.worst.merge(two.worst, top), cpu)
-
-
-def added_settled(one: SettledSums, two: SettledSums, *, top: int) -> SettledSums:
-    """Return what λ* means for the people of two parts."""
-    return SettledSums(
-        {price: found.merge(two.gains[price]) for price, found in one.gains.items()},
-        one.worst.merge(two.worst, top),
-        one.cpu + two.cpu,
-    )
-
-
-def _added_endings(one: Ending, two: Ending) -> Ending:
-    """Bounds at one price λ add up, and those at ε = 0: there what one may lose does not depend on the others."""
-    theirs = {bound_kind(bound): bound for bound in two.bounds}
-    bounds = []
-    for a in one.bounds:
-        b = theirs.get(bound_kind(a))
-        if b is not None and a.confidence == 1 and (a.eps == 0 or a.lambda_ == b.lambda_):
-            n = a.n + b.n
-            gap = None if a.gap is None or b.gap is None else (a.n * a.gap + b.n * b.gap) / n
-            bounds.append(replace(a, n=n, value=(a.n * a.value + b.n * b.value) / n, gap=gap))
-    return Ending(*one.ended(two.status, two.reasons), tuple(bounds))
+def _merged(one: Any, two: Any) -> Any:
+    if one is None:
+        return two
+    if isinstance(one, tuple):
+        return tuple(map(_merged, one, two))
+    if isinstance(one, dict):
+        return {name: _merged(part, two[name]) for name, part in one.items()}
+    return one + two if isinstance(one, float) else one.merge(two)
 
 
 # The rounds over all parts.
@@ -364,14 +306,16 @@ def audit_parquet(
 def count_part(job: tuple[ParquetTable, AuditedPeople, int], part: Part) -> SensitiveSums | None:
     """Ask about the counterparts of a part's people, and count what becomes of them."""
     table, people, chunk_rows = job
-    total: SensitiveSums | None = None
-    first = part.first
-    for rows in table.chunks(part, chunk_rows):
-        found = enumerate_sensitive(people.of(rows.frame, rows.y, first=first, absent=rows.absent))
-        first += len(rows.frame)
-        if found is not None:
-            sums = SensitiveSums.of(found)
-            total = sums if total is None else total.merge(sums)
+
+    def answers() -> Iterator[SensitiveSums]:
+        first = part.first
+        for rows in table.chunks(part, chunk_rows):
+            found = enumerate_sensitive(people.of(rows.frame, rows.y, first=first, absent=rows.absent))
+            first += len(rows.frame)
+            if found is not None:
+                yield SensitiveSums.of(found)
+
+    total: SensitiveSums | None = added(answers())
     return total
 
 
@@ -390,9 +334,7 @@ def _first_question(
     people = ready_people(asked.people(some.frame, some.y).with_known(total=n, absent=some.absent))
     clock.lap("prepare")
     job = replace(table, sample=None), replace(people, rows=None, y=None, absent=None), chunk_rows
-    total: SensitiveSums | None = None
-    for sums in _tracked(engine.map(count_part, job, parts), parts, "asking about people", progress):
-        total = sums if total is None else total if sums is None else total.merge(sums)
+    total = added(_tracked(engine.map(count_part, job, parts), parts, "asking about people", progress))
     found = first_answer(people, total, asked, n=n, clock=clock)
     return replace(found, settings=found.settings | {"engine": engine.describe(), "parts": len(parts)})
 
@@ -452,7 +394,7 @@ def _prepare(
     return AuditRunner(engine, job, parts, n, prepared, bounds, progress)
 
 
-def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Ending | None]:
+def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Found | None]:
     """Let a sample choose the prices λ of searches that otherwise look at everybody; also return how they ended."""
     if not any(search.chooses_prices for search in prepared.searches):
         return prepared, None
@@ -462,7 +404,7 @@ def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Ending | None
     budget = prepared.budget
     share = budget if budget.seconds is None else Budget(max(_SHARE_OF_SAMPLE * budget.left, 1e-3))
     searched = search_people(replace(prepared, budget=share), people_of(prepared.problem, drawn))
-    return replace(prepared, searches=searched.again), searched.ending
+    return replace(prepared, searches=searched.again), searched.found
 
 
 @dataclass(frozen=True, eq=False)
@@ -481,10 +423,9 @@ class AuditRunner:
     def result(self, asked: AuditRequest, folder: MapFolder | None, clock: Clock) -> AuditResult:
         """Search, find λ*, settle, and put the numbers together."""
         eps = asked.tolerated
-        part: PartSums = self._added(search_part, partial(added_found, top=self.job.top), "auditing people")
-        for name, seconds in part.cpu.items():
+        found, worst = self._added(search_part, "auditing people")
+        for name, seconds in found.cpu.items():
             clock.book(name, seconds)
-        found = part.found
         base = found.losses.mean
         proved = [
             replace(bound, value=base + bound.gap)
@@ -492,24 +433,21 @@ class AuditRunner:
             else bound
             for bound in self.bounds
         ]
-        found = replace(found, ending=found.ending.with_bounds(proved))
-        steps = self._narrowed(part.steps, eps)
-        curve = steps.curve(n=self.n, base=base, free=found.free.mean)
+        steps = self._narrowed(found.steps, eps)
+        found = replace(found, steps=steps, bounds=tightest((*found.bounds, *proved)))
         target = None if folder is None else str(folder.open())
         settling = partial(
             settle_part,
-            cut=self._cut(steps, float(curve.lambda_(eps)), eps),
-            prices=prices_around(curve, eps),
+            cut=self._cut(steps, float(found.curve.lambda_(eps)), eps),
+            prices=prices_around(found.curve, eps),
             folder=target,
         )
-        settled: SettledSums = self._added(
-            settling, partial(added_settled, top=self.job.top), "writing the map" if target else ""
-        )
+        gains, settled, cpu = self._added(settling, "writing the map" if target else "")
         if folder is not None:
             folder.finish(self.parts)
-        clock.book("settle", settled.cpu)
-        maps = self._maps([part.worst] if eps == 0 else [part.worst, settled.worst])
-        return conclude(self.prepared, found, settled.gains, curve, (maps[0], maps[-1]), asked, clock)
+        clock.book("settle", cpu)
+        maps = self._maps([worst] if eps == 0 else [worst, settled])
+        return conclude(self.prepared, found, gains, (maps[0], maps[-1]), asked, clock)
 
     def _narrowed(self, steps: BinnedSteps, eps: float) -> BinnedSteps:
         """Ask for the bin in which the budget ends until it holds steps of one slope: λ*."""
@@ -518,9 +456,7 @@ class AuditRunner:
         while at is not None and steps.low[at] < steps.high[at]:
             bits = ALL_BITS if steps.count[at] <= _FEW_STEPS else min(ALL_BITS, bits + _FINER)
             low, high = float(steps.low[at]), float(steps.high[at])
-            steps = steps.refined(
-                at, self._added(partial(narrow_part, low=low, high=high, bits=bits), BinnedSteps.merge)
-            )
+            steps = steps.refined(at, self._added(partial(narrow_part, low=low, high=high, bits=bits)))
             at = steps.bin_at(eps, self.n)
         return steps
 
@@ -546,20 +482,16 @@ class AuditRunner:
             order = np.argsort(worst.person)
             person = worst.person[order]
             rows = self.job.table.joined(picked, np.searchsorted(numbers, person))
-            support = search_people(_afterwards(self.job), people_of(self.job.prepared.problem, rows)).support
+            people = people_of(self.job.prepared.problem, rows)
+            support = search_people(_afterwards(self.job), people).found.support
             corner = support.frontier.corners(worst.corner[order])
             maps.append(support.unfair_map(corner, person=person, total=self.n))
         return maps
 
-    def _added(
-        self, function: Callable[[Any, Any], Any], together: Callable[[Any, Any], Any], title: str = ""
-    ) -> Any:
+    def _added(self, function: Callable[[Any, Any], Any], title: str = "") -> Any:
         """Apply a function to every part, and put the answers together in the order of the parts."""
-        total = None
         answers = self.engine.map(function, self.job, self.parts)
-        for found in _tracked(answers, self.parts, title, self.progress if title else False):
-            total = found if total is None else together(total, found)
-        return total
+        return added(_tracked(answers, self.parts, title, self.progress if title else False))
 
 
 def _tracked(

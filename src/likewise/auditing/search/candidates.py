@@ -18,7 +18,7 @@ from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.people import rows_of
 from likewise.auditing.problem import AuditProblem, Coordinates, priced_distance
 from likewise.auditing.search.candidate_rows import Candidates, plan_candidates
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.frames import is_frame
@@ -334,7 +334,7 @@ class CandidateSearch(Search):
             found = self.search(problem, shard, budget)
             support = support.with_source(found.candidates, found.frontier, found.changed)
             if budget.spent:
-                return Found(support, "not_converged", (Message("reason.candidates_time"),))
+                return unfinished(support, Message("reason.candidates_time"))
         return Found(support)
 
     # ---- the search ------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter, require
@@ -68,8 +68,51 @@ class Budget:
         self.tell(0.0 if self.seconds is None else 1.0 - self.left / self.seconds)
 
 
+_WORSE: tuple[Status, ...] = ("converged", "not_converged", "failed")
+_MOST_REASONS = 5
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ending:
+    """How searches of some people ended: well or not, why not, and what they proved."""
+
+    status: Status = "converged"
+    reasons: tuple[str, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+
+    def then(self, later: EndingT) -> EndingT:
+        """Return a later search of the same people, with what was known before it; of bounds of a kind the tightest stays."""
+        return replace(later, **self.ended(later), bounds=tightest((*self.bounds, *later.bounds)))
+
+    def ended(self, other: Ending) -> dict[str, Any]:
+        """The worse of two ways to end, and the reasons of both."""
+        reasons = tuple(dict.fromkeys((*self.reasons, *other.reasons)))[:_MOST_REASONS]
+        return {"status": max(self.status, other.status, key=_WORSE.index), "reasons": reasons}
+
+    def bound(self, *, eps: float, about: str = "sample") -> Bound | None:
+        """Return the bound of V(ε), of the people at hand or of those they were drawn from; None if there is none."""
+        return next((one for one in self.bounds if bound_kind(one) == ("loss", eps, about)), None)
+
+
+EndingT = TypeVar("EndingT", bound=Ending)
+
+
+def bound_kind(bound: Bound) -> tuple[str, float, str]:
+    return bound.measure, bound.eps, bound.about
+
+
+def tightest(bounds: Iterable[Bound]) -> tuple[Bound, ...]:
+    """Return the tightest bound of each kind."""
+    found: dict[Any, Bound] = {}
+    for bound in bounds:
+        known = found.setdefault(bound_kind(bound), bound)
+        if bound.value < known.value:
+            found[bound_kind(bound)] = bound
+    return tuple(found.values())
+
+
 @dataclass(frozen=True, eq=False)
-class Found:
+class Found(Ending):
     """What a search found.
 
     Parameters
@@ -80,12 +123,9 @@ class Found:
         Whether it ended well.
     reasons : tuple of str
         Why not, in words that say what to do.
-    bound : Bound, optional
-        From above, about the people at hand.
-    population_bound : Bound, optional
-        From above, about the people they were drawn from.
-    more : tuple of Bound
-        Further bounds: at ε = 0 where the audit asks about another ε, and of the share of changed decisions.
+    bounds : tuple of Bound
+        What it proved from above, about the people at hand or those they were drawn from: of V(ε), of V(0), or of the
+        share of changed decisions.
     again : Search, optional
         The search with the prices λ that it chose by looking at these people together: it looks at other people one by
         one. A table in parts chooses them on a sample.
@@ -95,17 +135,17 @@ class Found:
     A search returns one; `Search` has a whole example.
 
     >>> found = Found(support=None, status="not_converged", reasons=("the time was up",))
-    >>> found.status, found.bound
-    ('not_converged', None)
+    >>> found.status, found.bounds
+    ('not_converged', ())
     """
 
     support: Support
-    status: Status = "converged"
-    reasons: tuple[str, ...] = ()
-    bound: Bound | None = None
-    population_bound: Bound | None = None
-    more: tuple[Bound, ...] = ()
-    again: Search | None = None
+    again: Search | None = field(default=None, kw_only=True)
+
+
+def unfinished(support: Support, reason: str) -> Found:
+    """What a search found that did not get to its end."""
+    return Found(support, status="not_converged", reasons=(reason,))
 
 
 class Search(ABC):

@@ -34,7 +34,7 @@ from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.black_box import BlackBoxMoves, loss_unit, split_points
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.auditing.search.person_moves import ROOM, search_person
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.compiled import is_compiled
@@ -518,8 +518,7 @@ class DomainSearch(Search):
             support = support.with_rows(*_for_everybody(found, same))
         if done < len(one):
             missed = int((same >= done).sum())
-            reason = Message("reason.domain_time", missed=missed, people=problem.n)
-            return Found(support, "not_converged", (reason,))
+            return unfinished(support, Message("reason.domain_time", missed=missed, people=problem.n))
         return Found(support)
 
 

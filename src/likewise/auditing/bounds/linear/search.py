@@ -18,7 +18,7 @@ from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import split_bound
 from likewise.auditing.people import tabular
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
@@ -326,31 +326,26 @@ class LinearSearch(Search):
         }
         solved = exact_dual(*given, **where, prices=self.prices)
         if not np.isfinite(solved.value):
-            reason = Message("reason.endless_loss")
-            return Found(support, "not_converged", (reason,))
+            return unfinished(support, Message("reason.endless_loss"))
         support = _with_attained(problem, support, solved)
         slack = _slack(problem, model)
-        bound = Bound(
-            value=solved.value + slack,
-            gap=solved.gap + slack,
-            eps=eps,
-            n=problem.n,
-            method=Message("method.linear"),
-            lambda_=solved.lam,
-            assumptions=(Message("assumption.box"),),
-        )
-        population = None
-        if (
-            self.prices is None
-            and eps > 0
-            and problem.n >= 4
-            and np.isfinite(loss_ceiling(model, place.domain))
-        ):
-            population = exact_bound(
-                *given, **where, confidence=self.confidence, random_state=problem.random_state
+        bounds = [
+            Bound(
+                value=solved.value + slack,
+                gap=solved.gap + slack,
+                eps=eps,
+                n=problem.n,
+                method=Message("method.linear"),
+                lambda_=solved.lam,
+                assumptions=(Message("assumption.box"),),
             )
+        ]
+        bounded = np.isfinite(loss_ceiling(model, place.domain))
+        if self.prices is None and eps > 0 and problem.n >= 4 and bounded:
+            where |= {"confidence": self.confidence, "random_state": problem.random_state}
+            bounds.append(exact_bound(*given, **where))
         again = replace(self, prices=(solved.lam, solved.mixed))
-        return Found(support, bound=bound, population_bound=population, again=again)
+        return Found(support, bounds=tuple(bounds), again=again)
 
 
 # Whether the weights answer as the model does is asked once for some people.

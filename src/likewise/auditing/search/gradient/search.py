@@ -13,7 +13,7 @@ import numpy as np
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.people import tabular
 from likewise.auditing.problem import priced_distance
-from likewise.auditing.search.contract import Budget, Found, Search, Status
+from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import bad_parameter, is_installed
 from likewise.core.messages import Message
@@ -125,13 +125,47 @@ class GradientSearch(Search):
         return found
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
-        """Add rows found by following the model's gradient at chosen λ, until V(ε) settles."""
-        support, report = generate_columns(self, problem, support, eps, budget)
-        again = replace(self, prices=report.prices)
-        if report.reason is None:
-            return Found(support, again=again)
-        status: Status = "failed" if report.non_finite else "not_converged"
-        return Found(support, status, (report.reason,), again=again)
+        """Add rows found by following the model's gradient at chosen λ, until V(ε) settles, or at given ones."""
+        given, asked, settled, wide = self.prices, list[tuple[float, bool]](), False, False
+        non_finite, known = np.zeros(problem.n, dtype=bool), _Starts()
+        solution = solve_dual(support.frontier, eps)
+        pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
+        most = _MOST_ROUNDS if given is None else len(given.rounds)
+        while not settled:
+            rounds = len(asked)
+            if rounds == most and (given is not None or budget.seconds is None):
+                settled = given is not None and given.settled
+                break
+            if rounds and budget.spent:
+                break
+            if given is None and budget.seconds is not None:
+                budget.tell_time()
+            else:
+                budget.tell(rounds / most)
+            judged, before = not pending, support.frontier
+            if given is not None:
+                lam, wide = given.rounds[rounds]
+            else:
+                lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
+            support, failed = _one_round(self, problem, support, lam, known, wide=wide, number=rounds)
+            non_finite |= failed
+            asked.append((lam, wide))
+            if given is not None:
+                continue
+            solution = solve_dual(support.frontier, eps)
+            possible = float(support.frontier.gains(lam).mean() - before.gains(lam).mean())
+            little = judged and possible <= _SETTLED * max(abs(solution.value), 1e-12)
+            # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
+            settled, wide = little and wide, wide or little
+        prices = Prices(tuple(asked), settled) if given is None else replace(given, settled=settled)
+        found = Found(support, again=replace(self, prices=prices))
+        if non_finite.any():
+            reason = Message("reason.not_finite", people=int(non_finite.sum()))
+            return replace(found, status="failed", reasons=(reason,))
+        if not settled:
+            reason = Message("reason.still_rose", n=len(prices.rounds))
+            return replace(found, status="not_converged", reasons=(reason,))
+        return found
 
     def run(
         self,
@@ -374,6 +408,8 @@ _SETTLED = 1e-3
 _REMEMBERED = 4
 # Starts of the last look at each row, besides those of the search itself.
 _RESTARTS = 8
+# Rounds without a set time, at most.
+_MOST_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -382,68 +418,6 @@ class Prices:
 
     rounds: tuple[tuple[float, bool], ...]
     settled: bool
-
-
-@dataclass(frozen=True)
-class ColumnReport:
-    """How the rounds went."""
-
-    prices: Prices
-    non_finite: int
-
-    @property
-    def reason(self) -> str | None:
-        """Why the result is not settled and what to do about it; None where it is."""
-        if self.non_finite:
-            return Message("reason.not_finite", people=self.non_finite)
-        if self.prices.settled:
-            return None
-        return Message("reason.still_rose", n=len(self.prices.rounds))
-
-
-def generate_columns(
-    search: GradientSearch,
-    problem: AuditProblem,
-    support: Support,
-    eps: float,
-    budget: Budget,
-    *,
-    max_rounds: int = 20,
-) -> tuple[Support, ColumnReport]:
-    """Add rows found by gradient searches until the dual at ε settles, or at the prices that other people led to."""
-    given, asked, settled, wide = search.prices, list[tuple[float, bool]](), False, False
-    non_finite, known = np.zeros(problem.n, dtype=bool), _Starts()
-    solution = solve_dual(support.frontier, eps)
-    pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
-    most = max_rounds if given is None else len(given.rounds)
-    while not settled:
-        rounds = len(asked)
-        if rounds == most and (given is not None or budget.seconds is None):
-            settled = given is not None and given.settled
-            break
-        if rounds and budget.spent:
-            break
-        if given is None and budget.seconds is not None:
-            budget.tell_time()
-        else:
-            budget.tell(rounds / most)
-        judged, before = not pending, support.frontier
-        if given is not None:
-            lam, wide = given.rounds[rounds]
-        else:
-            lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
-        support, failed = _one_round(search, problem, support, lam, known, wide=wide, number=rounds)
-        non_finite |= failed
-        asked.append((lam, wide))
-        if given is not None:
-            continue
-        solution = solve_dual(support.frontier, eps)
-        possible = float(support.frontier.gains(lam).mean() - before.gains(lam).mean())
-        little = judged and possible <= _SETTLED * max(abs(solution.value), 1e-12)
-        # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
-        settled, wide = little and wide, wide or little
-    prices = Prices(tuple(asked), settled) if given is None else replace(given, settled=settled)
-    return support, ColumnReport(prices, int(non_finite.sum()))
 
 
 def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:
