@@ -7,7 +7,7 @@ import re
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -83,6 +83,17 @@ _TYPES = {
 }  # fmt: skip
 
 
+class _Facts(NamedTuple):
+    """What a library says of a fitted model; its own classes are None if it has none."""
+
+    kind: OutputKind
+    classes: Any
+    n_classes: int
+    wants_table: bool
+    names: Any
+    n_features: int
+
+
 class _BoostedModel(EstimatorModel):
     """What the adapters of the three libraries share: a subclass fills `_facts`, `_answer` and `_prepared`."""
 
@@ -99,28 +110,26 @@ class _BoostedModel(EstimatorModel):
     ) -> None:
         library = require(self._library, extra="boosting", why=f"Auditing {self._label} model")
         objective = as_loss(loss)
-        kind, own, n_classes, has_categories, names = self._facts(model, objective, library)
-        if own is None and classes is None and kind != "values":
-            classes = np.arange(n_classes)
+        facts = self._facts(model, objective, library)
+        if facts.classes is None and classes is None and facts.kind != "values":
+            classes = np.arange(facts.n_classes)
         # For the 0–1 loss of a model that decides itself, its decisions are returned as one-hot rows.
-        decided = own is not None and objective.wants == "decisions"
+        decided = facts.classes is not None and objective.wants == "decisions"
         super().__init__(
             model,
-            own_classes=own,
+            own_classes=facts.classes,
             classes=classes,
             loss=objective,
-            kind="probabilities" if decided else kind,
-            takes_frame=has_categories if takes_frame is None else takes_frame,
-            feature_names=names[0],
-            n_features=names[1],
+            kind="probabilities" if decided else facts.kind,
+            takes_frame=facts.wants_table if takes_frame is None else takes_frame,
+            feature_names=facts.names,
+            n_features=facts.n_features,
             missing=True,
         )
 
     @abstractmethod
-    def _facts(
-        self, model: Any, loss: Loss, library: Any
-    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
-        """Return the kind of output, the model's own classes, their number, whether it wants a table, its columns."""
+    def _facts(self, model: Any, loss: Loss, library: Any) -> _Facts:
+        """Return what the library says of the model."""
 
     def _prepared(self, rows: Any) -> Any:
         return rows
@@ -160,9 +169,7 @@ class XGBoostModel(_BoostedModel):
 
     _library, _label = "xgboost", "an XGBoost"
 
-    def _facts(
-        self, model: Any, loss: Loss, library: Any
-    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
+    def _facts(self, model: Any, loss: Loss, library: Any) -> _Facts:
         native = isinstance(model, library.Booster)
         self._booster = booster = model if native else _fitted(model, model.get_booster)
         learner = json.loads(booster.save_config())["learner"]
@@ -172,8 +179,8 @@ class XGBoostModel(_BoostedModel):
         self._categories = xgboost_categories(booster)
         n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
         own = _own_classes(model, kind, native=native)
-        names = booster.feature_names, int(booster.num_features())
-        return kind, own, n_classes, _has_categories(booster), names
+        names, width = booster.feature_names, int(booster.num_features())
+        return _Facts(kind, own, n_classes, _has_categories(booster), names, width)
 
     def _answer(self, rows: Any) -> Any:
         if self.decides and self.loss.wants == "decisions":
@@ -212,9 +219,7 @@ class LightGBMModel(_BoostedModel):
 
     _library, _label = "lightgbm", "a LightGBM"
 
-    def _facts(
-        self, model: Any, loss: Loss, library: Any
-    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
+    def _facts(self, model: Any, loss: Loss, library: Any) -> _Facts:
         native = isinstance(model, library.Booster)
         self._booster = booster = model if native else _fitted(model, lambda: model.booster_)
         header = booster.model_to_string(num_iteration=1)
@@ -224,7 +229,8 @@ class LightGBMModel(_BoostedModel):
         self._categories = lightgbm_categories(booster, header) if has_categories else {}
         n_classes = max(2, int(booster.num_model_per_iteration()))
         own = _own_classes(model, kind, native=native)
-        return kind, own, n_classes, has_categories, (booster.feature_name(), int(booster.num_feature()))
+        names, width = booster.feature_name(), int(booster.num_feature())
+        return _Facts(kind, own, n_classes, has_categories, names, width)
 
     def _answer(self, rows: Any) -> Any:
         if self.decides and self.loss.wants == "decisions":
@@ -265,16 +271,14 @@ class CatBoostModel(_BoostedModel):
 
     _library, _label = "catboost", "a CatBoost"
 
-    def _facts(
-        self, model: Any, loss: Loss, library: Any
-    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
+    def _facts(self, model: Any, loss: Loss, library: Any) -> _Facts:
         if not model.is_fitted():
             raise _not_fitted(model)
         kind = _catboost_kind(catboost_objective(model), loss)
         own = None if kind == "values" else np.asarray(model.classes_)
         own = np.arange(2) if own is not None and not len(own) else own
         raw_columns = [*model.get_cat_feature_indices(), *model.get_text_feature_indices()]
-        return kind, own, 2, bool(raw_columns), (model.feature_names_, len(model.feature_names_))
+        return _Facts(kind, own, 2, bool(raw_columns), model.feature_names_, len(model.feature_names_))
 
     def _answer(self, rows: Any) -> Any:
         if self.output_kind == "values":
