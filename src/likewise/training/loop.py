@@ -21,7 +21,7 @@ from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.progress import ProgressBar, progress_bar
 from likewise.core.randomness import RandomState, private_random_state, spawn_seeds
-from likewise.models.oracle import module_device, module_dtype
+from likewise.models.oracle import module_device
 from likewise.training.batch import Batch, BatchSource, Sampling
 from likewise.training.checkpoint import (
     Checkpoint,
@@ -49,7 +49,7 @@ from likewise.training.results import (
 from likewise.training.setup import (
     Data,
     OptimizerLike,
-    check_batch,
+    checked_rows,
     fingerprint,
     make_optimizer,
     make_source,
@@ -77,6 +77,10 @@ class Schedule:
                 check_integer(value, owner="train", name=name, low=1)
 
 
+# What a checkpoint keeps of the validations so far.
+_PROGRESS = ("best_step", "best_validation", "waited")
+
+
 class Run:
     """The moving parts of a training, and the loop over them."""
 
@@ -84,7 +88,6 @@ class Run:
         self,
         net: nn.Module,
         source: BatchSource,
-        objective: Objective,
         optimizer: torch.optim.Optimizer,
         state: State,
         *,
@@ -92,7 +95,7 @@ class Run:
         checkpoint: Path | None,
         together: DistributedStep,
     ) -> None:
-        self.net, self.source, self.objective = net, source, objective
+        self.net, self.source, self.objective = net, source, together.objective
         self.optimizer, self.state = optimizer, state
         self.validation, self.checkpoint = validation, checkpoint
         self.settings: dict[str, Any] = {}
@@ -236,11 +239,7 @@ class Run:
             source=self.source.position(),
             generator=torch.get_rng_state(),
             history=History.of(self.noted),
-            progress={
-                "best_step": self.best_step,
-                "best_validation": self.best_validation,
-                "waited": self.waited,
-            },
+            progress={name: getattr(self, name) for name in _PROGRESS},
         )
 
     def resume(self) -> None:
@@ -255,9 +254,8 @@ class Run:
         torch.set_rng_state(kept.generator)
         self.noted = kept.history.frame().to_dict("records")
         self.best, self.step = dict(kept.best), kept.step
-        self.best_step = kept.progress["best_step"]
-        self.best_validation = kept.progress["best_validation"]
-        self.waited = kept.progress["waited"]
+        for name in _PROGRESS:
+            setattr(self, name, kept.progress[name])
         self._good = _weights(self.net)
 
     def _read(self) -> Checkpoint | None:
@@ -415,7 +413,9 @@ def train(
                     generator=generator,
                     device=target,
                 )
-                held_out = _validation_rows(net, validation, objective, target)
+                held_out = None
+                if validation is not None:
+                    held_out = checked_rows(net, validation, objective, target, name="validation")
                 moments = make_optimizer(net, optimizer, lr)
             files = (checkpoint is None, resume, validation is None)
             check_same_plan(ranks, source, [schedule, *files, type(objective).__name__])
@@ -423,7 +423,6 @@ def train(
             run = Run(
                 net,
                 source,
-                objective,
                 moments,
                 (objective.init(net) if state is None else state).to(target),
                 validation=held_out,
@@ -461,15 +460,3 @@ def _warning(warn: bool) -> Iterator[None]:
         if not (warn and current_ranks().first):
             warnings.simplefilter("ignore", TrainingWarning)
         yield
-
-
-def _validation_rows(
-    net: nn.Module, validation: Batch | tuple[Any, Any] | None, objective: Objective, device: torch.device
-) -> Batch | None:
-    if validation is None:
-        return None
-    dtype = module_dtype(net)
-    rows = validation if isinstance(validation, Batch) else Batch.from_arrays(*validation, dtype=dtype)
-    rows = rows.to(device, dtype)
-    check_batch(net, rows, objective, name="validation")
-    return rows

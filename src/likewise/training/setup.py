@@ -121,6 +121,17 @@ def _check_outputs(net: nn.Module, batch: Batch, objective: Objective, name: str
         )
 
 
+def checked_rows(
+    net: nn.Module, data: Batch | tuple[Any, Any], objective: Objective, device: torch.device, *, name: str
+) -> Batch:
+    """Return rows in memory as the network takes them, once they fit it and the objective."""
+    dtype = module_dtype(net)
+    rows = data if isinstance(data, Batch) else Batch.from_arrays(*data, dtype=dtype)
+    rows = rows.to(device, dtype)
+    check_batch(net, rows, objective, name=name)
+    return rows
+
+
 def make_source(
     net: nn.Module,
     data: Data,
@@ -132,18 +143,14 @@ def make_source(
     device: torch.device,
 ) -> BatchSource:
     """Return the source of batches of whatever the user passed."""
-    dtype = module_dtype(net)
-    if isinstance(data, tuple) and len(data) == 2:
-        data = Batch.from_arrays(*data, dtype=dtype, device=device)
-    if isinstance(data, Batch):
-        moved = data.to(device, dtype)
-        if not moved.y.is_floating_point() and len(torch.unique(moved.y)) < 2:
+    if isinstance(data, Batch) or (isinstance(data, tuple) and len(data) == 2):
+        rows = checked_rows(net, data, objective, device, name="data")
+        if not rows.y.is_floating_point() and len(torch.unique(rows.y)) < 2:
             raise InputError(
-                f"train: 'data' has one class only ({int(moved.y[0])}). Two or more are needed; check how the target "
+                f"train: 'data' has one class only ({int(rows.y[0])}). Two or more are needed; check how the target "
                 "was cut."
             )
-        check_batch(net, moved, objective)
-        return ArrayBatches(moved, batch_size, sampling, generator=generator)
+        return ArrayBatches(rows, batch_size, sampling, generator=generator)
     if not isinstance(data, (BatchSource, Iterable)):
         raise bad_parameter(
             "train",
@@ -154,7 +161,7 @@ def make_source(
         )
     source = data
     if not isinstance(source, BatchSource):
-        source = LoaderBatches(source, generator=generator, device=device, dtype=dtype)
+        source = LoaderBatches(source, generator=generator, device=device, dtype=module_dtype(net))
     # The first batch is looked at and put back.
     begin = source.position()
     check_batch(net, source.next(), objective)
