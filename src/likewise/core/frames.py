@@ -48,6 +48,12 @@ def is_raw(frame: pd.DataFrame) -> bool:
     return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
 
 
+def has_numbers(column: pd.Series[Any]) -> bool:
+    """Whether a column holds numbers; truth values are not numbers."""
+    dtype = column.dtype
+    return bool(pd.api.types.is_numeric_dtype(dtype)) and not pd.api.types.is_bool_dtype(dtype)
+
+
 def same_words(one: object, other: object) -> bool:
     """Whether two names differ only in signs that some library cannot write: ``hours_per_week``, ``hours per week``."""
     return plain_name(one) == plain_name(other)

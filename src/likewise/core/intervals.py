@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, check_number
+from likewise.core.checks import FloatArray, check_number, check_share
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def proportion_interval(successes: int, n: int, *, confidence: float = 0.95) -> 
     owner = "proportion_interval"
     check_number(n, owner=owner, name="n", low=1)
     check_number(successes, owner=owner, name="successes", low=0, high=n)
-    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
+    check_share(confidence, owner=owner, name="confidence")
     low, high = share_limits(int(successes), int(n), confidence=confidence)
     return Interval(float(low), float(high), confidence, "exact")
 

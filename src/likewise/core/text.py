@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -34,6 +36,18 @@ def printable(text: str, *, keep: str = "") -> str:
 
 def _spelled(sign: str, keep: str) -> str:
     return sign if sign.isprintable() or sign in _HARMLESS or sign in keep else json.dumps(sign)[1:-1]
+
+
+def distinct_names(names: Iterable[str], form: str) -> list[str]:
+    """Return names that are all different: a repeated one gets the next free number, written in a form such as "{}#{}"."""
+    given = list(names)
+    taken, seen, new = set(given), Counter[str](), []
+    for name in given:
+        seen[name] += 1
+        numbered = (form.format(name, number) for number in itertools.count(seen[name]))
+        new.append(name if seen[name] == 1 else next(word for word in numbered if word not in taken))
+        taken.add(new[-1])
+    return new
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> str:

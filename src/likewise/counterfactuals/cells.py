@@ -9,7 +9,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import IntArray, python_scalar
+from likewise.core.checks import IntArray, python_scalar, sorted_values
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas, with_columns
 
@@ -185,13 +185,10 @@ def _zeros_and_ones(block: pd.DataFrame) -> IntArray | None:
 def _factorize(column: pd.Series[Any]) -> tuple[IntArray, tuple[Any, ...]]:
     codes, uniques = pd.factorize(column, sort=False)
     values = list(np.asarray(uniques, dtype=object))
-    try:
-        order = sorted(range(len(values)), key=values.__getitem__)
-    except TypeError:  # values of several types have no order of their own
-        order = sorted(range(len(values)), key=lambda i: (str(type(values[i])), str(values[i])))
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return rank[codes], tuple(python_scalar(values[i]) for i in order)
+    place = {value: i for i, value in enumerate(sorted_values(values))}
+    return np.array([place[value] for value in values], dtype=np.intp)[codes], tuple(
+        map(python_scalar, place)
+    )
 
 
 def _head(frame: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import BoolArray, FloatArray, check_number
+from likewise.core.checks import BoolArray, FloatArray, check_share
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, to_pandas
 from likewise.core.messages import Message
@@ -264,7 +264,7 @@ def learn_plausibility(people: Any, attribute: str, *, level: float = 0.95) -> P
     """
     owner = "learn_plausibility"
     frame = to_pandas(people, owner=owner, name="people")
-    check_number(level, owner=owner, name="level", low=0, high=1, open_low=True, open_high=True)
+    check_share(level, owner=owner, name="level")
     if len(frame) < 2:
         raise InputError(
             f"{owner}: what real people look like cannot be learned from {len(frame)} of them. Pass more people; in a "

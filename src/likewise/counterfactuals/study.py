@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from likewise.core.checks import check_integer, check_number
+from likewise.core.checks import check_integer, check_share
 from likewise.core.decisions import check_model, decisions_differ
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from likewise.counterfactuals.causal.consequences import Consequences
 
 _NO_OVERLAP = 0.5  # share of matches that are farther than neighbours within a group
-_MOST_RULES = 6  # that are told
+_MOST_RULES = 6  # that are shown
 _FEW = 20  # people of a group that say little about what follows from being of it
 
 
@@ -63,7 +63,7 @@ class TwinStudy:
     only_under : mapping of str to int array
         For each question the positions of people whose decision changes under it and under no other.
     score : str
-        What the score is whose change is told.
+        What the score is whose change is given.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def twin_study(
     """
     owner = "twin_study"
     check_model(model, owner=owner)
-    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
+    check_share(confidence, owner=owner, name="confidence")
     check_integer(refits, owner=owner, name="refits", low=0)
     if refits == 1:
         raise bad_parameter(owner, "refits", allowed="0, or 2 and more", got=refits)
@@ -228,7 +228,7 @@ def twin_study(
         check_no_missing(table, owner=owner, name=name)
     makers = _makers(edit, questions, consequences, matched, owner)
     asked = AskedModel.of(model, frame, favourable, tolerance)
-    check_number(level, owner=owner, name="level", low=0, high=1, open_low=True, open_high=True)
+    check_share(level, owner=owner, name="level")
     looks = cache(partial(learn_plausibility, known, column, level=level))  # not needed for comparable people
     if set(makers) != {"matched"}:
         looks()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,6 +17,7 @@ from likewise.core.checks import FloatArray, check_number, python_scalar
 from likewise.core.errors import FormatError, InputError, bad_parameter, did_you_mean
 from likewise.core.files import read_toml
 from likewise.core.frames import check_columns, to_pandas
+from likewise.core.text import distinct_names
 from likewise.data.curve import SCALES, Curve, ScaleName
 
 # What a column is stored as, in words that survive JSON and lead back to the very same dtype.
@@ -275,7 +275,8 @@ class Column:
         }
         if self.kind == "categorical":
             return out | {"categories": list(self.categories)}
-        bounds = {side: value if np.isfinite(value) else None for side, value in self._bounds()}
+        ends = {"lower": self.lower, "upper": self.upper}
+        bounds = {side: value if np.isfinite(value) else None for side, value in ends.items()}
         numbers = {"mean": self.mean, "scale": self.scale, "decimals": self.decimals}
         return out | bounds | numbers | ({} if self.curve is None else {"curve": self.curve.to_dict()})
 
@@ -292,9 +293,6 @@ class Column:
             fields["curve"] = Curve.from_dict(values["curve"])
         return cls(**fields)
 
-    def _bounds(self) -> tuple[tuple[str, float], tuple[str, float]]:
-        return ("lower", self.lower), ("upper", self.upper)
-
 
 def encoded_names(columns: Sequence[Column], rename: Mapping[str, str] | None = None) -> list[str]:
     """Names of the encoded columns: ``age``; ``sex_Male`` for two categories; ``job_Sales``, … for more."""
@@ -306,18 +304,7 @@ def encoded_names(columns: Sequence[Column], rename: Mapping[str, str] | None = 
         else:
             shown = column.categories[1:] if column.is_binary else column.categories
             names += [f"{name}_{category}" for category in shown]
-    if len(set(names)) == len(names):
-        return names
-    taken, seen = set(names), Counter[str]()
-    for i, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] > 1:
-            number = seen[name]
-            while f"{name}#{number}" in taken:
-                number += 1
-            names[i] = f"{name}#{number}"
-            taken.add(names[i])
-    return names
+    return distinct_names(names, "{}#{}")
 
 
 # What the user says about columns beyond what the data shows, checked against the frame.

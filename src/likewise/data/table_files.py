@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections import Counter
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, require
 from likewise.core.frames import check_columns
-from likewise.core.text import option, truncated
+from likewise.core.text import distinct_names, option, truncated
 from likewise.data.opening import LARGEST_UNPACKED, MemoryFile, OpenedFile, Reading, open_file
 from likewise.data.table_limits import (
     CELL,
@@ -131,7 +129,7 @@ def unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[s
         return frame
     names = [str(column) for column in frame.columns]
     if reading.doubled == "number":
-        new = _numbered(names)
+        new = distinct_names(names, "{} ({})")
         changed = [word for word, old in zip(new, names, strict=True) if word != old]
         notes.append(
             f"columns of the same name were numbered: {truncated([repr(word) for word in changed])}."
@@ -156,18 +154,6 @@ def unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[s
     notes.append(f"dropped columns that repeat another of the same name and values: {shown}.")
     left = set(range(len(names))).difference(drop)
     return frame.iloc[:, sorted(left)]
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-    taken, seen, new = set(names), Counter[str](), []
-    for name in names:
-        seen[name] += 1
-        word, number = name, seen[name]
-        while number > 1 and (word == name or word in taken):
-            word, number = f"{name} ({number})", number + 1
-        taken.add(word)
-        new.append(word)
-    return new
 
 
 def _without_row_numbers(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length
+from likewise.core.checks import FloatArray, check_labels, check_same_length, check_share
 from likewise.core.decisions import check_pair
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Interval, Measure, share_limits
@@ -287,9 +287,7 @@ def gap_intervals(correct: Any, counts: Any, *, confidence: float = 0.95) -> tup
     The rate of a group that has nobody of a class may be anything from 0 to 1, and the intervals allow for all of it.
     If nothing is known of a number, its ends are NaN.
     """
-    check_number(
-        confidence, owner="gap_intervals", name="confidence", low=0, high=1, open_low=True, open_high=True
-    )
+    check_share(confidence, owner="gap_intervals", name="confidence")
     right, people = np.asarray(correct, dtype=float), np.asarray(counts, dtype=float)
     unknown = Interval(np.nan, np.nan, confidence, "simultaneous")
     first, second = np.triu_indices(len(people), k=1)

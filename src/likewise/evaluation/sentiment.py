@@ -11,8 +11,8 @@ from likewise.core.checks import (
     BoolArray,
     FloatArray,
     check_labels,
-    check_number,
     check_same_length,
+    check_share,
     to_numpy,
 )
 from likewise.core.errors import InputError, bad_parameter
@@ -115,7 +115,7 @@ def sentiment_gap_interval(scores_0: Any, scores_1: Any, *, confidence: float = 
     True
     """
     owner = "sentiment_gap_interval"
-    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
+    check_share(confidence, owner=owner, name="confidence")
     first = _scores(scores_0, owner=owner, name="scores_0")
     second = _scores(scores_1, owner=owner, name="scores_1")
     return _welch(first, second, confidence)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import IntArray, check_number, check_same_length
+from likewise.core.checks import IntArray, check_same_length, check_share
 from likewise.core.decisions import check_model, check_pair, decide
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame
@@ -110,7 +110,7 @@ def balanced_accuracy_interval(y_true: Any, y_pred: Any, *, confidence: float = 
     True
     """
     owner = "balanced_accuracy_interval"
-    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
+    check_share(confidence, owner=owner, name="confidence")
     truth, decided = check_pair(y_true, y_pred, owner=owner, min_classes=2)
     return mean_share_interval(*_recalls(truth, decided), confidence=confidence)
 

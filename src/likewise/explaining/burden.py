@@ -14,7 +14,7 @@ import pandas as pd
 
 from likewise._version import __version__
 from likewise.auditing.worst_case import OnProgress
-from likewise.core.checks import BoolArray, FloatArray, check_number
+from likewise.core.checks import BoolArray, FloatArray, check_number, check_share
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.files import atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
@@ -195,8 +195,8 @@ def recourse_of(
 ) -> Recourse:
     """Find the least changes of the refused people of a situation."""
     owner = situation.owner
-    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
-    # What speaks against model and table is said before anything is computed.
+    check_share(confidence, owner=owner, name="confidence")
+    # Findings against model and table are raised before anything is computed.
     findings, numbers = situation.findings, situation.refused
     if sample is not None:
         check_number(sample, owner=owner, name="sample", low=1)
@@ -224,7 +224,7 @@ def recourse_of(
                     found[k] = solved
                     bar.update(sum(len(parts[k]) for k in found))
                 if read and situation.reader is None:
-                    # Withdrawn meanwhile: what was read before is not believed any more either.
+                    # The reading was withdrawn meanwhile, so what it gave before is computed again.
                     found = {}
                     if store is not None:
                         store.forget(mine)
@@ -235,7 +235,7 @@ def recourse_of(
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """Least changes of some people: own first, then every counterpart's; NaN where there is no such counterpart."""
+    """Least changes of some people: own first, then every counterpart's; NaN if there is no such counterpart."""
 
     numbers: Any
     costs: FloatArray
@@ -246,7 +246,7 @@ class _Solved:
 
 
 def _solve(situation: Situation, numbers: Any) -> _Solved:
-    """Solve a part: all rows at once where only the model is asked, one by one where changes are sought."""
+    """Solve a part: all rows at once if only the model is asked, one by one if changes are sought."""
     own = situation.people[numbers]
     listed = [[(row, True), *situation.counterparts(row)] for row in own]
     width = max(map(len, listed), default=1)

@@ -23,6 +23,7 @@ from likewise.core.checks import (
     check_same_length,
 )
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import has_numbers
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.learner import Features, SubspaceLearner, who_swallows
@@ -137,12 +138,12 @@ def resolve_kinds(owner: str, kind: Any, attributes: list[Attribute]) -> list[st
 
 
 def _guess(values: pd.Series[Any]) -> str:
-    if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
+    if not has_numbers(values):
         try:
             values = pd.to_numeric(values) if values.dtype == object else values
         except (TypeError, ValueError):
             return "categorical"
-        if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
+        if not has_numbers(values):
             return "categorical"
     numbers = values.to_numpy(dtype=float)
     distinct = np.unique(numbers)
@@ -244,7 +245,7 @@ class Penalty:
     squared: bool = True
 
     def value_and_gradient(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """Penalty of the weights, and its gradient (zero where the norm has none)."""
+        """Penalty of the weights, and its gradient (zero if the norm has none)."""
         if self.squared:
             return self.strength * float((weights**2).sum()), 2.0 * self.strength * weights
         norm = float(np.linalg.norm(weights))
@@ -291,7 +292,7 @@ def fit_glm(
     found = minimize(
         objective, np.asarray(start, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
     )
-    # The line search gives up where the loss is flat to rounding; that is an answer, not a failure.
+    # The line search gives up if the loss is flat to rounding; that is an answer, not a failure.
     steepest = float(np.abs(objective(found.x)[1]).max())
     if steepest > max(1e3 * tol, 1e-4) or not np.isfinite(found.fun):
         warnings.warn(
@@ -341,7 +342,7 @@ _INTERCEPTS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-# A rarer class than this may tell too little of a direction, and a direction known less well than this is said.
+# A class that is rarer may not be enough to learn a direction; a direction known less well than this is reported.
 _RARE, _KNOWN = 0.05, 0.95
 
 
@@ -454,7 +455,7 @@ class AttributeSubspace(SubspaceLearner):
         ----------
         X : array, tensor or frame of shape (n, p)
         y : array of shape (n,) or (n, m), optional
-            Attribute values where neither `attributes` nor `sensitive_features` is given; else ignored, so
+            Attribute values if neither `attributes` nor `sensitive_features` is given; else ignored, so
             that a pipeline may pass its target.
         sensitive_features : array, Series, frame or dict, optional
             Attribute values that are not columns of X, one column per attribute. None or NaN means unknown:

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from likewise.core.checks import FloatArray, IntArray, check_integer, check_number, check_same_length
+from likewise.core.checks import FloatArray, IntArray, check_integer, check_same_length, check_share
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, to_pandas
@@ -196,9 +196,7 @@ def proxy_test(
     """
     owner = "proxy_test"
     frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
-    level = check_number(
-        confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True
-    )
+    level = check_share(confidence, owner=owner, name="confidence")
     rng = np.random.default_rng(check_integer(random_state, owner=owner, name="random_state", low=0))
     check_integer(pairs, owner=owner, name="pairs", low=0)
     check_columns(frame, [*legitimate, *(columns or ())], owner=owner, name="X")
@@ -251,7 +249,7 @@ def _attribute(
             name = str(getattr(given, "name", None) or "attribute")
             check_same_length(owner, X=frame, attribute=values)
         codes, soft = pd.factorize(values)[0], False
-    # A group of a few people has no distribution to speak of.
+    # The distribution of a group of a few people is not known.
     sizes = np.bincount(codes[codes >= 0], minlength=1)
     keep = (codes >= 0) & (sizes[codes] >= 20)
     if len(np.unique(codes[keep])) < 2:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from likewise.core.checks import FloatArray, check_number, check_same_length
+from likewise.core.checks import FloatArray, check_same_length, check_share
 from likewise.core.errors import bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message
@@ -20,7 +20,7 @@ from likewise.proxies.probabilities import GroupProbabilities, group_probabiliti
 
 # An impact ratio below this is taken as evidence of adverse impact (29 CFR § 1607.4 D).
 FOUR_FIFTHS = 0.8
-# A sample of known people that disagrees with an estimate is said if chance does so less often than this.
+# A disagreement of known people with an estimate is reported if chance makes it less often than this.
 _CHANCE = 0.01
 
 
@@ -213,9 +213,7 @@ def disparity_bounds(
     given = (
         probabilities if isinstance(probabilities, GroupProbabilities) else group_probabilities(probabilities)
     )
-    level = check_number(
-        confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True
-    )
+    level = check_share(confidence, owner=owner, name="confidence")
     chosen = np.asarray(decisions)
     check_same_length(owner, decisions=chosen, probabilities=given.table, y=y)
     if chosen.ndim != 1:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import FloatArray, IntArray
+from likewise.core.frames import has_numbers
 
 # Fewer people than this tell too little of the distribution of a column.
 _FEW = 20
@@ -21,7 +22,7 @@ def without_attribute(
     P(value | group, stratum) becomes P(value | target stratum). Numbers keep their rank, ties drawn at random; of a category
     only as many people as a group has too many change it.
     """
-    numeric = pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype)
+    numeric = has_numbers(column)
     codes, kinds = pd.factorize(column, use_na_sentinel=False, sort=numeric)
     moved = codes.copy()
     move = _by_rank if numeric else _by_value

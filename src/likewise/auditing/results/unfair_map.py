@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import BoolArray, FloatArray
-from likewise.core.frames import with_columns
+from likewise.core.frames import has_numbers, with_columns
 from likewise.core.messages import Message
 from likewise.core.text import truncated
 
@@ -66,7 +66,7 @@ def harm_by_value(people: pd.DataFrame, harm: FloatArray, changed_decision: Any)
     parts = []
     for name in people.columns:
         values = people[name]
-        if _is_number(values) and values.nunique() > _BINS:
+        if has_numbers(values) and values.nunique() > _BINS:
             values = pd.qcut(values, _BINS, duplicates="drop")
         table = pd.DataFrame(
             {"value": values.astype(object).map(str).to_numpy(), "harm": harm, "flipped": changed_decision}
@@ -79,10 +79,6 @@ def harm_by_value(people: pd.DataFrame, harm: FloatArray, changed_decision: Any)
     everything = pd.concat(parts, ignore_index=True)
     everything["lift"] = everything["mean_harm"] / overall if overall > 0 else 0.0
     return everything[["column", "value", "people", "mean_harm", "lift", "flipped"]]
-
-
-def _is_number(values: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
 
 
 _LARGEST = float(np.finfo(np.float32).max) / 2
@@ -101,7 +97,7 @@ def _questions(people: pd.DataFrame) -> tuple[FloatArray, list[_Question]]:
     questions: list[_Question] = []
     for name in people.columns:
         values = people[name]
-        if _is_number(values):
+        if has_numbers(values):
             # The tree reads float32; what is beyond it is only larger.
             columns.append(np.clip(values.to_numpy(dtype=float, na_value=np.nan), -_LARGEST, _LARGEST))
             questions.append(_Question(str(name), None))

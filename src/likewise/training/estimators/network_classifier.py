@@ -15,7 +15,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length
+from likewise.core.checks import FloatArray, check_labels, check_same_length, check_share
 from likewise.core.errors import bad_parameter
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
@@ -367,7 +367,7 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         self.n_steps_ = auto.n_steps if self.n_steps == "auto" else self.n_steps
         self.batch_size_ = auto.batch_size if self.batch_size == "auto" else self.batch_size
         self.validation_ = auto.validation if self.validation == "auto" else self.validation
-        # Without people held out there is nothing to lose patience with.
+        # Patience counts validations, so it needs people held out.
         patience = auto.patience if self.validation_ is not None else None
         self.patience_ = patience if self._config.patience == "auto" else self._config.patience
 
@@ -417,9 +417,7 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         """The people to train on and those held out, class by class; None if nobody is."""
         if self.validation_ is None:
             return None
-        share = check_number(
-            self.validation_, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
-        )
+        share = check_share(self.validation_, owner=owner, name="validation")
         return hold_out(batch, share, self._random, alike=self._config.sampling == "balanced")
 
     def _seed(self) -> int:

@@ -18,11 +18,12 @@ from likewise.core.checks import (
     check_labels,
     check_same_length,
     is_tensor,
+    sorted_values,
     take_rows,
     to_numpy,
 )
 from likewise.core.errors import InputError, bad_parameter, listed
-from likewise.core.frames import check_no_missing
+from likewise.core.frames import check_no_missing, has_numbers
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.data.tabular import TabularDomain
 from likewise.mitigation.project import read_first_rows, read_new_rows, table_or_array
@@ -227,7 +228,11 @@ class AttributeCodes:
         for name in table.columns:
             column = table[name]
             cut = _median(column)
-            known = (f"<= {cut:g}", f"> {cut:g}") if cut is not None else tuple(_sorted(column))
+            known = (
+                (f"<= {cut:g}", f"> {cut:g}")
+                if cut is not None
+                else tuple(sorted_values(pd.unique(column).tolist()))
+            )
             if len(known) < 2 or (cut is not None and bool((column <= cut).all())):
                 raise InputError(
                     f"{owner}: the attribute {name!r} has one value only. An adversary has nothing to guess; "
@@ -266,7 +271,10 @@ class ProxyVectors:
     def of(cls, rows: TrainingRows, attributes: Any, *, owner: str) -> ProxyVectors:
         """Learn the categories from the rows of `fit`."""
         table = attribute_table(rows, attributes, owner=owner)
-        categories = [None if _is_number(table[c]) else tuple(_sorted(table[c])) for c in table.columns]
+        categories = [
+            None if has_numbers(table[c]) else tuple(sorted_values(pd.unique(table[c]).tolist()))
+            for c in table.columns
+        ]
         return cls(attributes, tuple(categories))
 
     @property
@@ -288,23 +296,11 @@ class ProxyVectors:
         return np.concatenate(parts, axis=1)
 
 
-def _is_number(column: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(column.dtype)) and not pd.api.types.is_bool_dtype(column.dtype)
-
-
 def _median(column: pd.Series[Any]) -> float | None:
     """The median of a number with too many values for classes; None for anything else."""
-    if not _is_number(column) or column.nunique() <= _FEW:
+    if not has_numbers(column) or column.nunique() <= _FEW:
         return None
     numbers = column.to_numpy(dtype=float)
     cut = float(np.median(numbers))
-    # Where half of the rows or more have the largest value, the cut goes below it.
+    # If half of the rows or more have the largest value, the cut goes below it.
     return cut if bool((numbers > cut).any()) else float(numbers[numbers < cut].max())
-
-
-def _sorted(column: pd.Series[Any]) -> list[Any]:
-    values = pd.unique(column).tolist()
-    try:
-        return sorted(values)
-    except TypeError:  # values of several types have no order of their own
-        return sorted(values, key=lambda value: (str(type(value)), str(value)))
