@@ -76,7 +76,7 @@ def check_file(
     largest: int | None = None,
     empty: bool = False,
 ) -> Path:
-    """Return the path of a regular file, or say why it is none; `owner` is the parameter that named it."""
+    """Return the path of a regular file, or raise an error that says why it is not one; `owner` is the parameter that named it."""
     place, begin = Path(path), f"{owner}: " if owner else ""
     try:
         found = place.stat()
@@ -100,7 +100,7 @@ def check_file(
 
 
 def check_replaceable(path: str | os.PathLike[str], *, owner: str = "") -> None:
-    """Raise if anything but a regular file, or nothing, is where a file is to be written, whoever may replace it."""
+    """Raise if anything but a regular file, or nothing, is where a file is to be written, whatever the permissions are."""
     begin = f"{owner}: " if owner else ""
     try:
         mode = Path(path).stat().st_mode
@@ -276,8 +276,8 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-# A JSON document that says its own digest: what was edited, cut or damaged since is refused. It is no signature: whoever
-# writes another document can write its digest.
+# A JSON document that holds its own digest: what was edited, cut or damaged since is refused. It is not a signature:
+# the author of another document can write its digest.
 
 
 def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -421,7 +421,7 @@ def load_described(
 ) -> Any:
     """Return what `build` makes of the description and the arrays of a file that `save_described` wrote.
 
-    Whatever goes wrong on the way is said of the file.
+    Whatever goes wrong on the way is raised as an error about the file.
     """
     where = Path(path)
     if not where.exists():

@@ -50,7 +50,7 @@ def launched() -> Launch:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Run a block in which this process works by itself, whoever else was started with it.
+    """Run a block in which this process works by itself, whatever other processes were started with it.
 
     Examples
     --------

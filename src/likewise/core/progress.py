@@ -220,7 +220,7 @@ _interrupted = threading.Event()
 
 @contextmanager
 def noted_interrupts() -> Iterator[None]:
-    """Remember every SIGINT during the block, whoever makes something of the KeyboardInterrupt it raises."""
+    """Remember every SIGINT during the block, wherever the KeyboardInterrupt that it raises is handled."""
     _interrupted.clear()
     before = signal.getsignal(signal.SIGINT)
     # A command that was started to ignore Ctrl-C goes on ignoring it.
@@ -273,7 +273,7 @@ def was_interrupted(*, forget: bool = False) -> bool:
 
 
 def stop_if_interrupted() -> None:
-    """Raise KeyboardInterrupt before a result is told that a search cut short has made."""
+    """Raise KeyboardInterrupt before the result of a search that was cut short is shown."""
     if _interrupted.is_set():
         raise KeyboardInterrupt
 

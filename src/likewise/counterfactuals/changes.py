@@ -64,7 +64,7 @@ class AskedModel:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Ends of what two scores can differ by, whoever is asked about; None if nothing bounds them."""
+        """Ends of what two scores can differ by, for any people; None if nothing bounds them."""
         return (-1.0, 1.0) if self.tolerance is None else None
 
     def _column(self) -> int:
@@ -375,7 +375,7 @@ class Quantity:
 
 
 def quantities(outcomes: Outcomes, column: Any, bounds: tuple[float, float] | None) -> list[Quantity]:
-    """List what is told: who changes, each effect, and for each group who changes and the mean change."""
+    """List what is reported: who changes, each effect, and for each group who changes and the mean change."""
     share = (0.0, 1.0)
     found = [Quantity("changed", Outcomes.flips, np.flatnonzero(outcomes.asked), share)]
     for number, value in enumerate(outcomes.values[1:], start=1):

@@ -244,7 +244,7 @@ def gender_race_consistency(
     model, frame, **options
         As in `correspondence_study`.
     gender, race : str
-        The columns. All values seen are tried: four copies where both are binary, as in the paper.
+        The columns. All values seen are tried: four copies if both are binary, as in the paper.
 
     Returns
     -------

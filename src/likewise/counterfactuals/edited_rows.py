@@ -200,7 +200,7 @@ def different_twins(
 ) -> Iterator[tuple[IntArray, pd.DataFrame]]:
     """Yield, per combination of settings, whose counterpart is a new one, and these counterparts alone.
 
-    Whoever lacks a factor stays the same under all of its settings, and need not be looked at again.
+    A person who lacks a factor stays the same under all of its settings, and need not be looked at again.
     """
     check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
     members = [factor.members(frame) for factor in factors]
@@ -434,7 +434,7 @@ def _least_of_circles(maker: TwinMaker, now: pd.DataFrame, waiting: IntArray, ke
 
 
 def _keys(rows: pd.DataFrame) -> Keys:
-    """One number per row, whoever else is asked about; numbers count to fewer digits than they have.
+    """One number per row, whatever the other rows are; numbers count to fewer digits than they have.
 
     A way back is rounded. What is rounded here depends on the number alone.
     """

@@ -142,7 +142,7 @@ class Rules:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that the rules speak of."""
+        """All columns that the rules name."""
         named = [name for rule in self.maps for name in (*rule.when, rule.column)]
         named += [name for rule in self.implications for name in (*rule.when, *rule.then)]
         named += [name for rule in self.forbidden for name in rule.what]

@@ -50,9 +50,9 @@ class Domain(ABC):
         Parameters
         ----------
         X : array or tensor of shape (n, d)
-            Encoded rows. Every row is projected by itself: who travels with it does not matter.
+            Encoded rows. Every row is projected by itself, whatever the other rows are.
         origin : array or tensor of shape (n, d), optional
-            The rows the search started from. Where given, coordinates that may not change are put back to
+            The rows the search started from. If given, coordinates that may not change are put back to
             its values.
 
         Returns
@@ -78,7 +78,7 @@ class Domain(ABC):
         X : array or tensor of shape (n, d)
             Encoded rows.
         origin : array or tensor of shape (n, d), optional
-            Where given, coordinates that may not change must equal its.
+            If given, coordinates that may not change must equal its.
         tol : float, default=1e-6
             Largest difference from the projection, in encoded units, that counts as rounding.
 

@@ -105,7 +105,7 @@ def on_numpy(x: Any) -> np.ndarray[Any, Any] | None:
     return view
 
 
-# Euclidean projection onto the probability simplex: where a one-hot column may travel during a search.
+# Euclidean projection onto the probability simplex: where a one-hot column may be during a search.
 
 
 # Measured: beyond this width one sort per vector beats the network's k log² k comparisons.

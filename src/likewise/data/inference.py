@@ -152,7 +152,7 @@ def _mean_and_scale(values: FloatArray) -> tuple[float, float]:
 def _decimals(values: FloatArray, exact: float = LARGEST_EXACT) -> int | None:
     """Decimals to which a decoded value within rounding of them was most likely written.
 
-    The fewest that write every value exactly; if there are none such, as many as leave the rounding of
+    The fewest that write every value exactly; if there are none, as many as leave the rounding of
     the encoding a thousand times smaller than their grid, so that other values are hardly ever touched.
     """
     largest = float(np.abs(values).max())

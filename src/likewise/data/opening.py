@@ -1,4 +1,4 @@
-"""What a file is, told by its content; compressed files are unpacked in memory."""
+"""What a file is, found from its content; compressed files are unpacked in memory."""
 
 from __future__ import annotations
 

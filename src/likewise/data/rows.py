@@ -174,7 +174,7 @@ def _cell(series: pd.Series[Any], row: int) -> Any:
 
 
 def _comparable(series: pd.Series[Any], column: Column) -> np.ndarray[Any, Any]:
-    """Return numbers (NaN if it is none) or positions of categories (−1 if it is none)."""
+    """Return numbers (NaN for anything else) or positions of categories (−1 for anything else)."""
     if column.kind == "categorical":
         return category_codes(series, column.categories)
     if is_numeric(series):

@@ -26,7 +26,7 @@ from likewise.data.rows import Violation, find_violations, find_violations_encod
 # What the description of a fitted domain must look like before it is read.
 
 
-# Of narwhals, which makes tables in these; lazy ones are none.
+# Libraries in which narwhals makes tables; lazy ones are not among them.
 LIBRARIES = ("pandas", "polars", "pyarrow", "numpy", "modin", "cudf")
 _DTYPE = Fields(
     {"name": str},

@@ -190,7 +190,7 @@ def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, lis
     line = first_line(text)
     rest: list[str] = []
     if len(line) < HEAD:
-        # The last line of the head may be cut off, and an empty one is none.
+        # The last line of the head may be cut off; an empty line is not a row.
         rest = [row for row in text.lstrip("\r\n")[len(line) :].splitlines()[1:] if row]
         rest = rest[: min(_BELOW, max(len(rest) - 1, 1))]
     separator = find_separator(line, rest)

@@ -286,7 +286,7 @@ def _missing_word(known: pd.Series[Any]) -> tuple[str | None, str]:
 
 
 def _mostly_numbers(sample: list[str]) -> str:
-    """Words about a column of numbers in which some cells are none."""
+    """Words about a column of numbers in which some cells are not numbers."""
     from likewise.data.text_tables import is_number
 
     odd = [value for value in sample if not is_number(value)]

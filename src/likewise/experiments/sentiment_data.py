@@ -52,7 +52,7 @@ def sentiment_words(vectors: str | None = None, names: str | None = None) -> Sen
 
 
 def _file(path: str) -> _File:
-    # A file that is not there is told by the loader, which knows what it was for.
+    # The loader raises for a file that does not exist, and says what it was for.
     found = Path(path).stat() if Path(path).is_file() else None
     return _File(path, -1, -1) if found is None else _File(path, found.st_size, found.st_mtime_ns)
 

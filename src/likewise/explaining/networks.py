@@ -85,7 +85,7 @@ class LinearEngine:
         return search.run()
 
     def _options(self, p: int, own: float, extra: float, spoken: bool) -> _Options:
-        """What a column offers; options that gain no more than a cheaper one are left out unless a rule speaks of them."""
+        """What a column offers; options that gain no more than a cheaper one are left out unless a rule names them."""
         column, action = self.layout.columns[p], self.moves.actions[p]
         weights = self._weights[column.slice]
         if not weights.any() and not spoken:
@@ -210,7 +210,7 @@ class _Search:
 # HiGHS works to 1e-6 in every row and variable; costs are of the order of 1.
 _TOLERANCE = 1e-5
 _MARGINS = (0.0, 1e-6, 1e-4, 1e-3)
-# Values of a number that become options if rules speak of it, or its costs are not straight.
+# Values of a number that become options if rules name it, or if its costs are not straight.
 MOST_LISTED = 400
 
 
@@ -286,7 +286,7 @@ class _Program:
     ) -> None:
         moves, layout = engine.moves, engine.layout
         self.engine, self.own, self.extra = engine, own, moves.surcharge if fewest else 0.0
-        # Whoever has found a change needs none that is dearer; single precision rounds costs a little.
+        # A change that costs more than a known one is not needed; single precision rounds costs a little.
         self.known = known + _TOLERANCE * (1.0 + known)
         self.cost: list[float] = []
         self.high: list[float] = []

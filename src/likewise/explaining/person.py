@@ -126,7 +126,7 @@ class Explanation(Written):
         Sensitive columns that the model does not use.
     settings : dict
     findings : tuple
-        What speaks against the model and the table.
+        Findings about the model and the table.
     """
 
     row: Any
@@ -251,7 +251,7 @@ def explain_person(
     reasons, method = find_reasons(situation, own, near, codes)
     counterparts = tuple(_counterparts(situation, own, gaps, least, reasons, near, codes))
     if read and situation.reader is None:
-        # Withdrawn meanwhile: what was read before is not believed any more either.
+        # The reading was withdrawn meanwhile, so what it gave before is computed again.
         return explain_person(situation, row, alternatives=alternatives, reason_codes=reason_codes)
     listed = situation.all.table(situation.people[near[:_LISTED]])
     listed.insert(0, "row", [plain_cell(situation.all.person(int(i))[1]) for i in near[:_LISTED]])
@@ -350,7 +350,7 @@ def _alternatives(
         best = min(waiting, key=lambda held: (waiting[held].cost, sorted(held)))
         chosen.append(waiting[best])
         taken = frozenset(names[one.column] for one in waiting[best].changes)
-        # Whoever changes all of these columns has to hold one of them now.
+        # A suggestion that changes all of these columns is looked for again with one of them held.
         parents = [h for h, one in waiting.items() if taken <= {names[c.column] for c in one.changes}]
         for held in parents:
             del waiting[held]

@@ -570,7 +570,7 @@ class TreeEngine:
 
 
 def _edges(column: Any, cuts: FloatArray, moves: Moves, p: int) -> FloatArray:
-    """Last numbers of cells: thresholds of the trees, and numbers that rules speak of."""
+    """Last numbers of cells: thresholds of the trees, and numbers that rules name."""
     if column.categories:
         return np.zeros(0)
     spoken = np.array(

@@ -225,7 +225,7 @@ class ComparableSubspace(SubspaceLearner):
         ----------
         X : array, tensor or frame of shape (n, p)
         y : array of shape (n,), optional
-            Labels of the groups where `groups` is not given.
+            Labels of the groups if `groups` is not given.
         groups : array of shape (n,) or list of index lists, optional
             One label per row (missing: the row is in no group), or for every group the numbers of its rows.
 

@@ -121,7 +121,7 @@ class Chunk:
 def centred_chunks(X: FloatArray, groups: Groups) -> Iterator[Chunk]:
     """Yield rows centred per group, chunk by chunk, without a centred copy of X.
 
-    Small groups travel together; a group larger than a chunk is read once for its mean and once more in
+    Small groups share a chunk; a group larger than a chunk is read once for its mean and once more in
     pieces.
     """
     step = max(1, _CHUNK_BYTES // max(1, X.shape[1] * X.dtype.itemsize))
@@ -246,7 +246,7 @@ def read_comparable(owner: str, comparable: Any, m: int) -> FloatArray:
 def judge_groups(owner: str, groups: Groups, max_pairs: int, rng: np.random.Generator) -> Judgements:
     """Judge rows of one group comparable and rows of different groups not, both kinds with half the weight.
 
-    All pairs where there are at most `max_pairs` of them; else so many drawn at random, half of each kind.
+    All pairs if there are at most `max_pairs` of them; else so many drawn at random, half of each kind.
     """
     sizes = groups.sizes
     rows = np.arange(groups.starts[-1]) if groups.order is None else groups.order

@@ -139,11 +139,11 @@ class Diagnosis:
     probes : tuple of ProbeScores
         The linear one, then the boosted one.
     variance_removed : dict of str to float
-        For every column the share of its variance that the projection takes; negative where it adds some.
+        For every column the share of its variance that the projection takes; negative if it adds some.
     total_variance_removed : float
         The same for all columns together.
     stability : Stability or None
-        None where it could not be computed (the last of the notes says why) or was not asked for.
+        None if it could not be computed (the last of the notes says why) or was not asked for.
     notes : tuple of str
         What a reader should know about these numbers.
 
@@ -225,7 +225,7 @@ _HEAVY = 3.0
 
 
 def why_uneven(values: FloatArray) -> str | None:
-    """Return why a standardised distance misleads in a column of numbers; None where it does not."""
+    """Return why a standardised distance misleads in a column of numbers; None if it does not."""
     kinds, counts = np.unique(values, return_counts=True)
     if len(kinds) < 4:
         return None
@@ -274,11 +274,11 @@ def diagnose(
     metric : FairMetric or fitted learner
         With a learner the stability of its subspace is shown as well.
     X : array, tensor or frame of shape (n, p)
-        Rows to look at; raw frames where the metric carries an encoder. Rows that the metric was not learned on
+        Rows to look at; raw frames if the metric carries an encoder. Rows that the metric was not learned on
         give the honest number: on its own rows a projection looks a little better than it is.
     attribute : str, int or array of shape (n,)
         A column of X by name ("sex" is the whole group of its encoded columns) or by index, or values that are
-        no column of X. Rows where it is missing are left out. The attribute's own columns are kept from the
+        not a column of X. Rows without a value are left out. The attribute's own columns are kept from the
         probes, which would otherwise just read it; how much of them the metric leaves is in the notes.
     kind : {"auto", "categorical", "continuous", "count"}, default="auto"
         As in `AttributeSubspace`.

@@ -33,7 +33,7 @@ class ExpertSubspace(SubspaceLearner):
     weight : float in [0, 1], default=0
         What is left of the cost inside the subspace.
     domain : TabularDomain, optional
-        Encoder of raw frames. Without it one is made from the frame where it has columns of text.
+        Encoder of raw frames. Without it one is made from the frame if it has columns of text.
     feature_map : callable, torch module or scikit-learn transformer, optional
         A known map φ to learn in, instead of a domain.
 
@@ -42,10 +42,10 @@ class ExpertSubspace(SubspaceLearner):
     metric_ : FairMetric
     subspace_ : Subspace
     encoder_ : TabularDomain
-        Only where a raw frame was encoded.
+        Only if a raw frame was encoded.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Only where the input had column names.
+        Only if the input had column names.
 
     Examples
     --------

@@ -167,7 +167,7 @@ class SubspaceLearner(BaseEstimator):
         return Features(phi, where, domain, frame, holes)
 
     def _remember_columns(self, X: Any, *, reset: bool) -> None:
-        """Keep scikit-learn's record of the columns where the table is not numeric."""
+        """Keep scikit-learn's record of the columns if the table is not numeric."""
         if not reset and hasattr(self, "n_features_in_"):
             return
         self.n_features_in_ = int(np.shape(X)[1])
@@ -185,7 +185,7 @@ class SubspaceLearner(BaseEstimator):
     ) -> None:
         """Store the subspace and the metric that ignores it, which was told that some columns are sensitive.
 
-        `removed_variance` says how much of the table it takes and why, where that is too much.
+        `removed_variance` says how much of the table it takes and why, if that is too much.
         """
         weight = check_number(self.weight, owner=type(self).__name__, name="weight", low=0.0, high=1.0)
         self.subspace_ = subspace
@@ -200,9 +200,9 @@ class SubspaceLearner(BaseEstimator):
 
 
 def warn_if_all_is_free(metric: FairMetric, *, owner: str, removed_variance: str | None = None) -> None:
-    """Give a `UserWarning` where Σ = 0: everybody is comparable with everybody, whatever they differ in.
+    """Give a `UserWarning` if Σ = 0: everybody is comparable with everybody, whatever they differ in.
 
-    And where it is nearly so, which `removed_variance` tells.
+    Also if it is nearly so, by `removed_variance`.
     """
     if (metric.scale == 0 or metric.basis.shape[1] == metric.n_features) and not (
         metric.scale + metric.values
@@ -263,7 +263,7 @@ def _fill(frame: pd.DataFrame, may_miss: list[Any]) -> tuple[pd.DataFrame, dict[
 # A network that is blind to more than this share has too little left to learn from.
 MOST = 0.5
 # A metric that makes more than this share free calls people comparable who differ in nearly everything. One direction
-# alone does so only where there are hardly any columns.
+# alone does so only if there are hardly any columns.
 _NEARLY_ALL = 0.8
 _SEVERAL = 2
 # A share is known to a percent by so many rows.

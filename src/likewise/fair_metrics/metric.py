@@ -15,8 +15,8 @@ from likewise.core.files import Fields, ListOf, Maybe, load_described, save_desc
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.naming import apply_feature_map, is_encoder, map_names
 
-# A move δ is free where δᵀΣδ is at most this share of ‖δ‖² times the largest eigenvalue of Σ, and an eigenvalue is 0
-# where it is at most this share of the largest. A basis stored in float32 is true to about 1e-7 in angle, so a move
+# A move δ is free if δᵀΣδ is at most this share of ‖δ‖² times the largest eigenvalue of Σ, and an eigenvalue is 0
+# if it is at most this share of the largest. A basis stored in float32 is true to about 1e-7 in angle, so a move
 # along it costs some 1e-14 of its squared length: rounding, not a cost.
 COSTS_NOTHING = 1e-12
 
@@ -184,7 +184,7 @@ class FairMetric:
 
     @property
     def subspace(self) -> Subspace | None:
-        """The sensitive subspace: directions cheaper than the others; None where there is none."""
+        """The sensitive subspace: directions cheaper than the others; None if there are none."""
         if self.scale > 0:
             cheaper = self.values < 0
             return Subspace(self.basis[:, cheaper]) if cheaper.any() else None
@@ -193,7 +193,7 @@ class FairMetric:
 
     @property
     def weight(self) -> float | None:
-        """The w of Σ = I − (1 − w) QQᵀ; None where the metric is not of that form."""
+        """The w of Σ = I − (1 − w) QQᵀ; None if the metric is not of that form."""
         if self.scale == 0:
             return None
         relative = self.values / self.scale
@@ -296,7 +296,7 @@ class FairMetric:
     def embed(self, X: Any) -> Any:
         """Return rows whose plain squared Euclidean distances are the squared fair distances.
 
-        It is Σ^½ φ(x), of width d, or of width k where the metric has rank k only (`scale` = 0).
+        It is Σ^½ φ(x), of width d, or of width k if the metric has rank k only (`scale` = 0).
 
         Examples
         --------
@@ -319,7 +319,7 @@ class FairMetric:
     def features(self, X: Any) -> Any:
         """Return φ(X): a finite array or tensor of shape (n, d).
 
-        Where φ is a `TabularDomain`, frames are encoded, unless they declare that they are already, as what
+        If φ is a `TabularDomain`, frames are encoded, unless they declare that they are already, as what
         ``domain.encode`` returns does; arrays and tensors are encoded rows.
         """
         phi = apply_feature_map(self.feature_map, X)
@@ -424,13 +424,13 @@ class FairMetric:
     def budget(self, units: Mapping[str, Any] | None = None, /, **more: Any) -> float:
         """Return the squared fair distance of moving columns by so many of their original units.
 
-        It turns words into an ε: ``metric.budget(age=5)`` is what five years cost. Where φ is no
+        It turns words into an ε: ``metric.budget(age=5)`` is what five years cost. If φ is not a
         `TabularDomain`, the units are those of the columns as they are.
 
         Parameters
         ----------
         units : mapping, optional
-            Column name to amount, for names that are no Python words: ``{"hours-per-week": 10}``.
+            Column name to amount, for names that are not Python identifiers: ``{"hours-per-week": 10}``.
         **more : float or str
             Column name and amount; for a categorical column the change as text: ``race="Black - White"``.
 
@@ -445,7 +445,7 @@ class FairMetric:
         >>> metric.budget(age=2)
         4.0
 
-        What is free costs exactly nothing, and no rounding:
+        What is free costs exactly 0, without rounding:
 
         >>> free = FairMetric.from_subspace(Subspace.from_directions([[1.0, 3.0]]), feature_names=("age", "pay"))
         >>> free.budget(age=1, pay=3)
@@ -464,7 +464,7 @@ class FairMetric:
         path : path-like
             Where to write.
         feature_map : bool, default=True
-            Write φ with it, which works where φ is None or a `TabularDomain`. False leaves φ out; give it
+            Write φ with it, which works if φ is None or a `TabularDomain`. False leaves φ out; give it
             again with ``dataclasses.replace(metric, feature_map=φ)`` after loading.
         """
         mapping = self.feature_map if feature_map else None

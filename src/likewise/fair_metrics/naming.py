@@ -24,7 +24,7 @@ def is_encoder(feature_map: Any) -> bool:
 
 
 def map_names(feature_map: Any) -> tuple[str, ...] | None:
-    """Names of the columns of φ(x), where the map knows them."""
+    """Names of the columns of φ(x), if the map knows them."""
     if not is_encoder(feature_map):
         return None
     return tuple(str(name) for name in feature_map.get_feature_names_out())

@@ -156,7 +156,7 @@ def _rescale(problem: _Problem, S: FloatArray) -> tuple[_Problem, FloatArray, Fl
     )
     gram = problem.z.T @ (problem.z * (problem.shares * weights)[:, None])
     values, vectors = np.linalg.eigh(gram)
-    # Where all pairs are far apart the loss is flat; the floor keeps the coordinates finite.
+    # If all pairs are far apart the loss is flat; the floor keeps the coordinates finite.
     roots = np.sqrt(np.maximum(values, 1e-6 * values[-1]))
     turn = vectors / roots
     back = vectors * roots
@@ -231,13 +231,13 @@ class PairMetric(SubspaceLearner):
     ----------
     regularization : float, default=1e-3
         Price of the mean squared distance of the pairs, in units of the mean loss per pair. It keeps Σ finite
-        where the judgements follow a metric without any error, and hardly matters otherwise.
+        if the judgements follow a metric without any error, and hardly matters otherwise.
     max_pairs : int, default=50_000
-        Where groups are given instead of pairs: the most pairs to draw from them.
+        If groups are given instead of pairs: the most pairs to draw from them.
     max_iter, tol : int, float
         The accelerated projected gradient stops when the mean loss is within `tol` of its optimum.
     domain : TabularDomain, optional
-        Encoder of raw frames. Without it one is made from the frame where it has columns of text.
+        Encoder of raw frames. Without it one is made from the frame if it has columns of text.
     feature_map : callable, torch module or scikit-learn transformer, optional
         A known map φ to learn in, instead of a domain.
     random_state : int, numpy Generator or None, default=None
@@ -292,7 +292,7 @@ class PairMetric(SubspaceLearner):
         ----------
         X : array, tensor or frame of shape (n, p)
         y : array of shape (n,), optional
-            Groups of comparable rows, where `pairs` is not given: rows with the same label are taken as
+            Groups of comparable rows, if `pairs` is not given: rows with the same label are taken as
             comparable, rows with different labels as not, and both kinds have the same weight. A missing
             label leaves the row out.
         pairs : array of shape (m, 2), optional
@@ -352,7 +352,7 @@ class PairMetric(SubspaceLearner):
         Returns
         -------
         float
-            −inf where a pair at distance 0 was judged not comparable.
+            −inf if a pair at distance 0 was judged not comparable.
         """
         check_is_fitted(self)
         distances = to_numpy(self.metric_.squared_distance(first, second))

@@ -1,4 +1,4 @@
-"""Per-row losses by name: from a model's outputs in numpy, and with a slope in torch where there is one."""
+"""Per-row losses by name: from a model's outputs in numpy, and with a slope in torch if there is one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Loss(ABC):
     differentiable : bool
         Whether it has a slope that a gradient search can climb.
     upper_bound : float
-        The largest value a row can have (the M of a finite-sample certificate); inf where there is none.
+        The largest value a row can have (the M of a finite-sample certificate); inf if there is none.
     row_targets : bool
         Whether targets are row numbers that the loss looks up by itself, so that oracles do not take them for
         classes.
@@ -248,7 +248,7 @@ class Hinge(Loss):
 
 @dataclass(frozen=True)
 class ZeroOne(Loss):
-    """1 where the decision is not the label, else 0. Bounded by 1, and without a slope.
+    """1 if the decision is not the label, else 0. Bounded by 1, and without a slope.
 
     Ties go to the first class, as `argmax` has it.
 

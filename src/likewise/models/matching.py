@@ -1,4 +1,4 @@
-"""A model file meets a table: which columns it takes and in which form, and what its classes are called."""
+"""Match a model file with a table: which columns it takes and in which form, and what its classes are called."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _one_hot(model: Model, frame: pd.DataFrame) -> OneHotColumns | None:
 
 
 def _used_columns(model: Model, frame: pd.DataFrame, needed: Sequence[str]) -> tuple[str, ...]:
-    """Columns that the model or the user names; all where the model knows no names."""
+    """Columns that the model or the user names; all if the model knows no names."""
     if model.feature_names is None or not model.takes_frame:
         return tuple(frame.columns)
     used = set(select_columns(frame.head(1), model.feature_names, owner="The model").columns) | set(needed)
@@ -324,7 +324,7 @@ def as_recorded(model: Model, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def why_not_missing(model: Model, frame: pd.DataFrame) -> str | None:
-    """Return why a model does not take missing values; None where it does."""
+    """Return why a model does not take missing values; None if it does."""
     if not model.takes_frame:
         return "it takes encoded numbers, in which nothing can be missing"
     gaps = frame.isna()

@@ -159,7 +159,7 @@ class _Pass:
         return self.objective.value_and_slope(scores, y)
 
     def _margin_back(self, kept: list[torch.Tensor | None], last: int) -> torch.Tensor:
-        """Return the gradient of s₁ − s₀ by the input, (n, d), or (1, d) where it is the same for all rows."""
+        """Return the gradient of s₁ − s₀ by the input, (n, d), or (1, d) if it is the same for all rows."""
         head = self.weights[last]
         if last == 0:
             return head[None, :]

@@ -59,7 +59,7 @@ def _boosted(kind: str, library: Any, data: bytes) -> Any:
     return wrapper
 
 
-# Files that can run code when they are loaded: only opened when the user says so, and told what that means.
+# Files that can run code when they are loaded: only opened if the user allows it, with a warning of what that means.
 
 
 _NAMES = {
@@ -211,7 +211,7 @@ def load_model(
     trust : bool, default=False
         Whether to load the files of other libraries into this process, which is faster to start. A malformed file
         can then crash it, fill the memory or never end. By default they run in a process of their own with limits on
-        memory, time and files, without network where the system allows that; answers are the same.
+        memory, time and files, without network if the system allows that; answers are the same.
 
     Returns
     -------

@@ -163,12 +163,12 @@ class Oracle(ABC):
         Returns
         -------
         FoldedOracle
-            Where the first layer is linear a call costs K and not d per row and unit of that layer.
+            If the first layer is linear, a call costs K and not d per row and unit of that layer.
         """
         return _PlainFold(self, x, like(basis, x))
 
     def single_layer(self, x: torch.Tensor, y: torch.Tensor) -> SingleLayer | None:
-        """Return the model as a function of displacements of x (n, d) where it is a `SingleLayer`, else None."""
+        """Return the model as a function of displacements of x (n, d) if it is a `SingleLayer`, else None."""
         return None
 
     def after(self, matrix: Any, offset: Any) -> Oracle:
@@ -197,7 +197,7 @@ class FoldedOracle(ABC):
         """Return the loss (n,)."""
 
     def single_layer(self, y: torch.Tensor) -> SingleLayer | None:
-        """Return the model as a function of z where it is a `SingleLayer`, else None."""
+        """Return the model as a function of z if it is a `SingleLayer`, else None."""
         return None
 
     @abstractmethod

@@ -35,8 +35,8 @@ class Tree(NamedTuple):
 class TreeEnsemble:
     """A sum of trees over the model's own features.
 
-    Nodes of all trees stand one after the other. A split on a number sends x to the left where x ≤ threshold
-    (x < threshold when `strict`); a split on a category where its code is among ``codes[first:last]``, or is
+    Nodes of all trees stand one after the other. A split on a number sends x to the left if x ≤ threshold
+    (x < threshold when `strict`); a split on a category if its code is among ``codes[first:last]``, or is
     not, by `listed_left`. A missing value goes where `missing_left` says.
     """
 
@@ -87,7 +87,7 @@ class TreeEnsemble:
         codes: list[int] = []
         for node, members in (sets or {}).items():
             first[node] = len(codes)
-            # A set may be empty; −1 is nobody's code and keeps the node one on categories.
+            # A set may be empty; −1 is not the code of any category, and marks the node as one on categories.
             codes += [int(code) for code in members] or [-1]
             last[node] = len(codes)
         missing = np.zeros(n, dtype=bool) if missing_left is None else np.asarray(missing_left, dtype=bool)

@@ -1,4 +1,4 @@
-"""First names in a text: which words are a person's, which are not, and which cannot be told."""
+"""First names in a text: which words are a person's, which are not, and which are doubtful."""
 
 from __future__ import annotations
 
@@ -578,7 +578,7 @@ def _with_possessive(text: str, word: Word, new: str) -> Change:
 
 
 def _initials(text: str, surnames: Mapping[str, str], new_names: Mapping[str, str]) -> list[Change]:
-    """Find E. for Emily in "E. Walsh" where the text has her whole name."""
+    """Find E. for Emily in "E. Walsh" if the text has her whole name."""
     changes = []
     for surname, name in surnames.items():
         pattern = re.compile(

@@ -227,7 +227,7 @@ def audit_texts(
     cache : path, ReplyCache or None, default=None
         Where replies are kept, so that a stopped run goes on without paying twice and a finished one replays.
     name, version : str
-        Of the scorer, keys of the cache, where the name must be given. Change the version when the scorer changes.
+        Of the scorer, keys of the cache, for which the name must be given. Change the version when the scorer changes.
     limits : CallLimits, optional
         Cap, rate and retries.
     offline : bool, default=False

@@ -118,9 +118,9 @@ class Objective(ABC):
     ----------
     sums_over_ranks : bool
         Whether `step` and `robust_loss` may get a share of a batch in a distributed training, because all that they
-        add up over rows goes through `weighted_mean` or `likewise.training.distributed.total`. Where it is not said,
+        add up over rows goes through `weighted_mean` or `likewise.training.distributed.total`. If it is not set,
         every rank gets the whole batch: always right, but no faster than one process. A subclass with a
-        `step` of its own says it again.
+        `step` of its own sets it again.
 
     Examples
     --------

@@ -269,7 +269,7 @@ class RobustObjective(Objective):
 
 
 def _unmoved(oracle: Oracle, x: torch.Tensor, y: torch.Tensor) -> SearchResult:
-    """What a search finds where only free moves are made and none is free."""
+    """What a search finds if only free moves are made and none is free."""
     loss = oracle.loss(x, y)
     ended = torch.where(torch.isfinite(loss), RowStatus.CONVERGED.value, RowStatus.NON_FINITE.value)
     none = torch.zeros(len(x), dtype=torch.int32, device=x.device)

@@ -286,7 +286,7 @@ def _outputs(scores: torch.Tensor, kind: str) -> torch.Tensor:
 
 
 def _noise(outputs: torch.Tensor, source: torch.Generator) -> torch.Tensor:
-    """Normal numbers of the shape of the outputs; a row's own are the same whoever works on it."""
+    """Normal numbers of the shape of the outputs; a row's own do not depend on the rank that works on it."""
     share = current_share()
     n = len(outputs) if share is None else len(share.whole)
     noise = torch.randn(n, outputs.shape[1], generator=source, dtype=torch.float64)

@@ -230,7 +230,7 @@ class ConsequenceTwins:
 
     @classmethod
     def by_rules(cls, edit: Edit, rules: Rules, cells: tuple[dict[str, Any], ...]) -> ConsequenceTwins:
-        """Return a fitted maker whose counterparts follow rules alone: there is nothing to learn from people.
+        """Return a fitted maker whose counterparts follow rules alone, for which nothing is learned from people.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class ConsequenceTwins:
     def anew(self) -> ConsequenceTwins:
         """Return a maker with the same choices that has learned nothing.
 
-        Rules that were checked once are not checked again: people drawn anew may lack a value that a rule speaks of.
+        Rules that were checked once are not checked again: people drawn anew may lack a value that a rule names.
         """
         fresh = Consequences(self.graph, self.rules, self.boosting, self.random_state).maker(self.edit)
         if self.fitted and self.learned_ is None:
@@ -313,7 +313,7 @@ class ConsequenceTwins:
             else:
                 edited = frame
             tables.append(edited)
-        # What follows from the attribute is known between the groups; of others there is no rank to keep.
+        # What follows from the attribute is known between the groups; others have no rank to keep.
         outside = np.zeros_like(broken)
         if self.moved_:
             outside[:, group < 0] = True

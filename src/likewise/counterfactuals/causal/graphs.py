@@ -218,7 +218,7 @@ def read_graph(graph: Any, columns: Sequence[str], *, owner: str) -> ColumnGraph
         ``{"sex": ["job", "pay"]}`` (cause to effects); a directed networkx graph; DOT text ``digraph {sex -> job}``;
         or the path of a DOT file.
     columns : sequence of str
-        What the graph may speak of.
+        What the graph may name.
     owner : str
         For error messages.
 

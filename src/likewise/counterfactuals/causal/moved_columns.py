@@ -270,7 +270,7 @@ class MovedColumn:
         codes = self.heaps.codes(value)
         rank = self.heaps.ranks(value, codes, group, position)
         new, inside = couple_ordered(p, q, codes, rank)
-        # Where both worlds are alike, so is the number.
+        # If both worlds are alike, so is the number.
         return self.heaps.numbers(new, target, inside)
 
 

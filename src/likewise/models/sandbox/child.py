@@ -82,7 +82,7 @@ def serve(questions: int, answers: int, held: Sequence[str]) -> None:
     questions, answers : int
         File descriptors.
     held : sequence of str
-        The limits that are in force, which are told with the first answer.
+        The limits that are in force, which are sent with the first answer.
     """
     worker = _Worker(held)
     with os.fdopen(questions, "rb") as ask, os.fdopen(answers, "wb") as tell:

@@ -31,7 +31,7 @@ def confine(limits: Mapping[str, Any]) -> list[str]:
     """Limit this process for good; return which limits the system holds it to.
 
     Of these "paths" (the model's files and the libraries, nothing else), "calls" (no programs, processes, sockets) and
-    "privileges" only where the kernel of Linux has them.
+    "privileges" only if the kernel is a Linux that has them.
     """
     held = ["network"] if _leave_network() else []
     _be_killed_first()
@@ -66,7 +66,7 @@ def _mapped() -> set[str]:
 
 
 def allow_seconds(seconds: float) -> None:
-    """Let this process compute for so long from now, should whoever asked be gone and not stop it."""
+    """Let this process compute for so long from now, in case the process that asked has ended and cannot stop it."""
     with contextlib.suppress(ImportError):
         import resource
 
@@ -79,7 +79,7 @@ def allow_seconds(seconds: float) -> None:
 
 
 def _limit(resource: Any, name: str, value: int) -> bool:
-    """Lower a limit, never raise one; False where the system does not know it."""
+    """Lower a limit, never raise one; False if the system does not know it."""
     kind = getattr(resource, name, None)
     if kind is None:
         return False
@@ -93,7 +93,7 @@ def _limit(resource: Any, name: str, value: int) -> bool:
 
 
 def _leave_network() -> bool:
-    """Move to a network namespace without any connection, where the system lets a process do that."""
+    """Move to a network namespace without any connection, if the system lets a process do that."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -114,7 +114,7 @@ def _be_killed_first() -> None:
 # What the kernel of Linux holds a process to for good; each function says whether it does.
 
 _NO_NEW_PRIVILEGES, _DROP_BOUND, _SECCOMP = 38, 24, 22
-# Files of any owner can still be read, where paths allow it: a model may belong to somebody else.
+# Files of any owner can still be read, if paths allow it: a model file may belong to another user.
 _READ_ANY = 2
 
 
@@ -231,7 +231,7 @@ def filter_calls() -> bool:
 
 def main() -> None:
     """Confine this process, then answer questions until nobody asks any more."""
-    # Ctrl-C is for whoever asks, who ends this process too.
+    # SIGINT is handled by the process that asks, which ends this one too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limits = json.loads(sys.argv[1])
     held = confine(limits)

@@ -86,7 +86,7 @@ def held_here() -> list[str]:
     return [str(word) for word in json.loads(done.stdout)] if done.returncode == 0 else []
 
 
-# Replaced where many files are tried and a process is forked instead of started.
+# Replaced if many files are tried and a process is forked instead of started.
 starter: list[Starter] = [start_process]
 
 
@@ -110,7 +110,7 @@ class Child:
         self, text: dict[str, Any], arrays: Sequence[Array] = (), *, most: int = 0
     ) -> tuple[dict[str, Any], list[Array]]:
         """Ask a question and return the answer."""
-        # Ctrl-C is heard between two questions: who keeps what was found before it goes on asking.
+        # SIGINT is delivered between two questions, so that a caller that keeps partial results can go on asking.
         with self._lock, deferred_interrupts():
             if self.over is not None:
                 raise ModelError(self.over)
@@ -158,9 +158,9 @@ class Child:
         raise kind(message)
 
     def _give_up(self, late: threading.Event, error: Exception) -> str:
-        """End the process and return the sentence that says why; it is said again whenever it is asked."""
+        """End the process and return the reason, which is repeated for every later question."""
         answered = isinstance(error, FormatError)
-        # A process that crashed is given the time to end by itself, so that it can be told how.
+        # A process that crashed is given the time to end by itself, so that its exit code is known.
         code = None if answered else _code(self.handle)
         self._end()
         if late.is_set():
@@ -226,7 +226,7 @@ def _signal(code: int) -> str:
 
 
 def _widen(pipe: BinaryIO) -> None:
-    """Let a megabyte through a pipe at a time, where the system can do that."""
+    """Let a megabyte through a pipe at a time, if the system can do that."""
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import fcntl
 

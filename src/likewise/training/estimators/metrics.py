@@ -100,7 +100,7 @@ def searched_metric(metric: FairMetric, removed: Subspace | None) -> FairMetric:
 
 
 def search_region(search_domain: Any, metric: FairMetric, rows: TrainingRows, *, owner: str) -> Domain | None:
-    """Return where the search may go: nowhere bounded, a domain, or as far as the data goes if nothing costs."""
+    """Return where the search may go: anywhere (None), a domain, or along each free direction as far as the data goes."""
     if search_domain is None or isinstance(search_domain, Domain):
         return search_domain
     if not isinstance(search_domain, str) or search_domain != "data":

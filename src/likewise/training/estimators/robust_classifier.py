@@ -57,9 +57,9 @@ BlindTo: TypeAlias = Literal["subspace", "columns"]
 
 
 def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, width: int) -> list[int]:
-    """Return the coordinates of the columns that the metric was told are sensitive.
+    """Return the coordinates of the columns that are sensitive according to the metric.
 
-    Where the rows have no names, those of whole columns that cost nothing, as long as not all do.
+    If the rows have no names, those of whole columns that cost nothing, as long as not all do.
     """
     if metric.sensitive_features:
         where = ColumnPlaces("fit", width, metric.feature_names, encoder)
