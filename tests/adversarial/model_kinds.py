@@ -59,6 +59,8 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
+from likewise.training import FairBoostingClassifier
+
 from .brute_force import Answers
 
 BOTH = ("cross_entropy", "zero_one")
@@ -1127,6 +1129,39 @@ def _(X, y, seed):
 @kind("cat/pipeline", "words")
 def _(X, y, seed):
     return pipe(X, cat(seed), OneHotEncoder(sparse_output=False)).fit(X, y)
+
+
+# -- fair boosting: trees that see some of the columns, and some of the values as one --------------------------------
+
+
+def fair_trees(X, y, seed, **choices):
+    return FairBoostingClassifier(n_estimators=6, max_depth=3, random_state=seed, **choices).fit(X, y)
+
+
+@kind("fair/plain", "words")
+def _(X, y, seed):
+    return fair_trees(X, y, seed)
+
+
+@kind("fair/blind", "words")
+def _(X, y, seed):
+    return fair_trees(X, y, seed, sensitive_features=["sex"])
+
+
+@kind("fair/numbers-blind", "numbers")
+def _(X, y, seed):
+    return fair_trees(X, y, seed, sensitive_features=["sex"], group_penalty=1.0)
+
+
+@kind("fair/values-made-one", "words")
+def _(X, y, seed):
+    column = "job" if "job" in X else "race" if "race" in X else "sex"
+    return fair_trees(X, y, seed, edits={column: sorted(X[column].unique())[:2]})
+
+
+@kind("fair/three", "words", classes=3, labels="words")
+def _(X, y, seed):
+    return fair_trees(X, y, seed)
 
 
 # -- torch -----------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ READ = {
     "words/tree-one-hot", "words/one-hot-sparse-tree", "words/ordinal-tree", "words/standard-forest", "words/robust-forest",
     "encoded/logistic", "encoded/mlp", "encoded/forest", "xgb/plain", "xgb/base-score", "xgb/early", "xgb/booster",
     "lgb/plain", "lgb/early", "lgb/booster", "cat/plain", "torch/logits", "torch/sigmoid", "torch/batch-norm", "onnx/net-logits",
+    "fair/plain", "fair/blind", "fair/numbers-blind", "fair/values-made-one", "fair/three",
 }  # fmt: skip
 
 # Cases in which a claim was refuted once, and by what.

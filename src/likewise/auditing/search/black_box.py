@@ -241,8 +241,9 @@ def split_points(problem: AuditProblem, probes: int, until: float = math.inf) ->
         family = family_in(problem)
     except InputError:
         family = None
-    if isinstance(family, TreeFamily):
-        return family.trees.thresholds(layout)
+    if family is not None:
+        # A network that was read has no steps.
+        return family.trees.thresholds(layout) if isinstance(family, TreeFamily) else {}
     unit = loss_unit(place, layout) ** 0.5
 
     def answers(values: FloatArray) -> FloatArray:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from likewise.models.beside import load_beside, save_beside
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import Model
 from likewise.models.stored import Arrays, remade
+from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 from likewise.training.boosting.columns import (
     TreeColumns,
     filled_table,
@@ -77,9 +79,58 @@ class BoostingModel(Model):
         merged = {column for factor in seen.factors if not factor.everybody for column in factor.columns}
         return frozenset(self.feature_names) - set(seen.names) - merged
 
+    def read_trees(self) -> TreeEnsemble:
+        """Return the trees over the table's own columns, for `likewise.models.tree_ensemble.read_trees`."""
+        seen = self.estimator.columns_
+        if seen.maker is not None:
+            raise InputError(
+                "read_trees: these trees see people after consequences were added, which are not read."
+            )
+        own = (
+            [str(i) for i in range(self.n_features or 0)]
+            if self.feature_names is None
+            else self.feature_names
+        )
+        trees, place = read_trees(self.estimator.booster_), np.array([own.index(name) for name in seen.names])
+        # A column that no tree sees has no codes.
+        codes: dict[int, tuple[Any, ...]] = {i: () for i in range(len(own)) if i not in place}
+        codes |= {int(place[i]): values for i, values in enumerate(seen.categories) if values is not None}
+        placed = replace(
+            trees,
+            feature=place[trees.feature],
+            n_features=len(own),
+            feature_names=self.feature_names,
+            categories=codes,
+        )
+        for factor in seen.factors:
+            placed = _told_apart(placed, factor, own)
+        return placed
+
     def _answer(self, rows: Any) -> FloatArray:
         scores: FloatArray = self.estimator._scores(rows)
         return scores
+
+
+def _told_apart(trees: TreeEnsemble, factor: TwinFactor, names: Sequence[str]) -> TreeEnsemble:
+    """Trees that were grown on values made one, as trees of these values: each gets a code, and goes where the first goes."""
+    column = names.index(factor.columns[0])
+    known = trees.categories.get(column)
+    if factor.everybody or len(factor.columns) > 1 or known is None:
+        raise InputError("read_trees: of values made one, only those of one column of categories are read.")
+    first, *others = (setting[factor.columns[0]] for setting in factor.settings)
+    new = len(known) + np.arange(len(others))
+    nodes = np.flatnonzero(trees.last > trees.first)
+    parts = [trees.codes[trees.first[node] : trees.last[node]] for node in nodes]
+    for i, node in enumerate(nodes):
+        if trees.feature[node] == column and first in known and known.index(first) in parts[i]:
+            parts[i] = np.append(parts[i], new)
+    begin, end = trees.first.copy(), trees.last.copy()
+    end[nodes] = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    begin[nodes] = end[nodes] - [len(part) for part in parts]
+    categories = {**trees.categories, column: (*known, *others)}
+    return replace(
+        trees, codes=np.concatenate([*parts, new[:0]]), first=begin, last=end, categories=categories
+    )
 
 
 # From so many people on, some are held out to say when to stop.
