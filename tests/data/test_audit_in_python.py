@@ -21,6 +21,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import likewise as lw
 from likewise.cli.app import main
 from likewise.core.errors import ModelError
+from likewise.improving.candidates import LogisticCandidate
+from likewise.mitigation import TwinConsensus
 
 N = 160
 
@@ -347,6 +349,26 @@ def test_an_estimator_of_ones_own_that_was_fitted_on_frames_gets_frames(table, k
     result = lw.audit(model, frame, y, sensitive_features=["sex"])
     assert result.sensitive.changed == pytest.approx(changed_by_hand(model, frame, ["sex"]), abs=1e-12)
     assert result.sensitive.changed > 0
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_an_audit_by_distance_a_consensus_and_improve_show_it_frames_too(words):
+    frame, y = base()
+    frame = frame[["skill", "age", "sex"]]
+    frame = frame if words else frame.assign(sex=(frame["sex"] == "M").astype(int))
+    model = OwnClassifier().fit(frame, y)
+    by_hand = changed_by_hand(model, frame, ["sex"])
+    metric = lw.ExpertSubspace(["sex"]).fit(frame).metric_
+    audited = lw.audit(model, frame, y, metric=metric, eps=0.0)
+    assert audited.sensitive.changed == pytest.approx(by_hand, abs=1e-12)
+    consensus = TwinConsensus(model, sensitive_features="sex").fit(frame)
+    assert changed_by_hand(consensus, frame, ["sex"]) == 0 < by_hand
+    simple = LogisticCandidate("simple", "", blind=True)
+    gaps = frame.assign(age=frame["age"].where(np.arange(N) % 9 > 0))
+    found = lw.improve(gaps, y, sensitive_features=["sex"], model=model, candidates=[simple], folds=2)
+    assert not found.failed
+    assert found.frame.loc["Your model, twin consensus", "changed decisions"] == 0
+    assert found.frame.loc["Your model", "changed decisions"] > 0
 
 
 def test_ids_and_dates_beside_gaps_are_listed_as_the_table_has_them():

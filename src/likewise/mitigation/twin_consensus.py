@@ -33,7 +33,7 @@ from likewise.counterfactuals.edits import Edits
 from likewise.models.beside import load_beside, save_beside
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
-from likewise.models.matching import frame_question
+from likewise.models.matching import answers_frames, frame_question
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 from likewise.models.stored import Arrays, remade
@@ -349,7 +349,9 @@ class TwinConsensus(MendedModel):
         if frame is None:
             frame = as_named_frame(check_matrix(X, owner="TwinConsensus"), self._inner().feature_names)
         text = any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
-        self._raw = text and frame_question(LoadedModel(self.model, "import path")) is not None
+        loaded = LoadedModel(self.model, "import path")
+        function = frame_question(loaded) is self.model
+        self._raw = is_frame(X) and (text or not function) and answers_frames(loaded, frame.head(5))
         self.__dict__.pop("_adapter", None)
         self.maker_ = ready_maker(self.edits, frame, owner="TwinConsensus")
         if self.maker_ is not None:

@@ -96,10 +96,9 @@ def match_model(
 ) -> Matched:
     """Find out how a model takes the rows of a table, in which the columns of `held` stand for ids, dates and texts."""
     native = loaded.native
-    ask = frame_question(loaded)
-    function = ask is native
+    function = frame_question(loaded) is native
     some = frame.head(5) if held is None else held.restored(frame.head(5))
-    wanted = {"table": True, "encoded": False}.get(takes, True if function or _answers(ask, some) else None)
+    wanted = {"table": True, "encoded": False}.get(takes, answers_frames(loaded, some) or None)
     model = adapter_of(native, loss, None if takes != "auto" and not function else wanted)
     own = getattr(model, "encoder", None)
     if own is not None:
@@ -142,6 +141,12 @@ def frame_question(loaded: LoadedModel) -> Callable[[Any], Any] | None:
     return found
 
 
+def answers_frames(loaded: LoadedModel, some: pd.DataFrame) -> bool:
+    """Whether a model that does not say its columns is shown the table: a function, or an estimator that answers about it."""
+    ask = frame_question(loaded)
+    return ask is not None and (ask is loaded.native or _answers(ask, some))
+
+
 def predicts_numbers(loaded: LoadedModel, frame: pd.DataFrame) -> bool:
     """Whether a function answers about people with one number each, and some are neither probabilities nor decisions."""
     ask = frame_question(loaded)
@@ -154,10 +159,10 @@ def predicts_numbers(loaded: LoadedModel, frame: pd.DataFrame) -> bool:
     return answers.ndim == 1 and bool(((answers < 0) | (answers > 1)).any())
 
 
-def _answers(ask: Callable[[Any], Any] | None, frame: pd.DataFrame) -> bool:
+def _answers(ask: Callable[[Any], Any], frame: pd.DataFrame) -> bool:
     """Whether a model answers about a table as it is."""
     try:
-        return ask is not None and len(ask(frame)) == len(frame)
+        return len(ask(frame)) == len(frame)
     except Exception:  # whatever an estimator raises about rows that it does not take
         return False
 
