@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +28,9 @@ from likewise.improving.improvement import Rule, Unseen
 from likewise.improving.people import split_data, tally_model
 from likewise.training import BoostingConfig
 
-# Whole tables: four fifths of the training people, which are four fifths of these, are on either side of 400 and 2,000.
-SIZES = (300, 500, 560, 620, 640, 900, 1500, 2500, 2900, 3000)
-SMALL = {"n_estimators": 40, "training": BoostingConfig(patience=10)}
+# Whole tables: the training people, four fifths of these, and four fifths of those are on either side of 400 and 2,000.
+SIZES = (300, 400, 490, 510, 560, 620, 640, 900, 1500, 2450, 2550, 3000)
+SMALL = {"n_estimators": 60, "training": BoostingConfig(patience=10)}
 
 
 def synthetic(seed):
@@ -66,8 +65,6 @@ def search(name, seed, folder):
     """One search, and how each candidate would have done on the people put aside."""
     X, y, sensitive = synthetic(seed) if name == "synthetic" else TABLES[name](folder)
     data = split_data(X, y, sensitive_features=sensitive, seed=seed)
-    if name == "synthetic":
-        data = replace(data, n_searched=min(data.n_searched, 60))
     field = cheap_candidates(data) if name == "synthetic" else trained_candidates(data)
     found = {}
     for candidate in field:

@@ -116,7 +116,7 @@ class LogisticCandidate(Candidate):
         """Choose the regularisation by the cross-validated log loss, and train on all rows."""
         from sklearn.compose import make_column_transformer
         from sklearn.linear_model import LogisticRegression
-        from sklearn.model_selection import GridSearchCV
+        from sklearn.model_selection import GridSearchCV, StratifiedKFold
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -127,17 +127,15 @@ class LogisticCandidate(Candidate):
         encoder = make_column_transformer(
             (StandardScaler(), numbers), (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words)
         )
-        pipeline = make_pipeline(encoder, LogisticRegression(class_weight="balanced", max_iter=2000))
-        grid = {"logisticregression__C": list(_REGULARISATIONS)}
-        search = GridSearchCV(pipeline, grid, scoring="neg_log_loss", cv=_inner_folds(seed))
-        found = search.fit(frame, data.labels[rows]).best_estimator_
+        search = GridSearchCV(
+            LogisticRegression(class_weight="balanced", max_iter=2000),
+            {"C": list(_REGULARISATIONS)},
+            scoring="neg_log_loss",
+            cv=StratifiedKFold(_INNER_FOLDS, shuffle=True, random_state=seed),
+        )
+        search.fit(encoder.fit_transform(frame), data.labels[rows])
+        found = make_pipeline(encoder, search.best_estimator_)
         return twin_consensus(found, data) if self.blind and data.edits else found
-
-
-def _inner_folds(seed: int) -> Any:
-    from sklearn.model_selection import StratifiedKFold
-
-    return StratifiedKFold(_INNER_FOLDS, shuffle=True, random_state=seed)
 
 
 # Boosted trees: plain, with the consensus of counterparts, and fair at several strengths.
@@ -145,13 +143,15 @@ def _inner_folds(seed: int) -> Any:
 
 PENALTIES = (0.5, 1.5, 4.0)
 DEPTHS = (1, 2, 4, 6)
-# More people do not make the choice of a depth better.
-_MOST_TO_TUNE = 6000
+# People held out in turn to choose the depth and the number of rounds.
+_TRIALS, _HELD_OUT = 3, 0.25
+# More people do not make the choice of a depth better, and are enough to hold some out for the number of rounds.
+MOST_TO_TUNE = 6000
 
 
 @dataclass(frozen=True)
 class BoostingCandidate(Candidate):
-    """Boosted trees, as `FairBoostingClassifier` grows them."""
+    """Boosted trees, as `FairBoostingClassifier` grows them; of several depths the best on people held out."""
 
     name: str
     note: str
@@ -168,29 +168,29 @@ class BoostingCandidate(Candidate):
         return {"consensus": self.consensus, "depths": list(self.depths), "estimator": stored}
 
     def fit(self, data: SplitData, rows: Any, *, seed: int) -> Any:
-        """Grow the trees, of the depth that is best on people held out if there are several."""
+        """Grow the trees, as deep and as many as are best for people held out."""
         grown = self._estimator(data, seed)
-        if self.depths:
-            grown.set_params(max_depth=self._best_depth(data, rows, seed))
+        if len(rows) <= MOST_TO_TUNE or self.depths:
+            depth, rounds = self._tuned(data, rows, seed)
+            grown.set_params(max_depth=depth)
+            if len(rows) <= MOST_TO_TUNE:
+                grown.set_params(n_estimators=rounds, validation=None)
         grown.fit(data.frame.iloc[rows], data.labels[rows])
         return twin_consensus(grown, data) if self.consensus else grown
 
-    def _best_depth(self, data: SplitData, rows: Any, seed: int) -> int:
-        """The depth of the least cross-validated log loss, both classes counting alike."""
-        random = np.random.default_rng([seed, 3])
-        some = np.sort(random.permutation(rows)[:_MOST_TO_TUNE])
+    def _tuned(self, data: SplitData, rows: Any, seed: int) -> tuple[int, int]:
+        """Depth and rounds at which the goal is least, in the mean over several groups of people held out."""
+        some = np.sort(np.random.default_rng([seed, 3]).permutation(rows)[:MOST_TO_TUNE])
         frame, labels = data.frame.iloc[some], data.labels[some]
-        weights = {value: 1.0 / float(np.mean(labels == value)) for value in data.classes}
-        losses = dict.fromkeys(self.depths, 0.0)
-        for kept, held in _inner_folds(seed).split(frame, labels):
-            right = np.searchsorted(data.classes, labels[held])
-            weight = np.array([weights[value] for value in labels[held]])
-            for depth in self.depths:
-                trees = self._estimator(data, seed).set_params(max_depth=depth)
-                shares = trees.fit(frame.iloc[kept], labels[kept]).predict_proba(frame.iloc[held])
-                own = np.clip(shares[np.arange(len(held)), right], 1e-9, None)
-                losses[depth] -= float(np.sum(weight * np.log(own)))
-        return min(losses, key=lambda depth: losses[depth])
+        found = {}
+        for depth in self.depths or (self._estimator(data, seed).max_depth,):
+            courses = []
+            for trial in range(_TRIALS):
+                trees = self._estimator(data, seed + trial).set_params(max_depth=depth, validation=_HELD_OUT)
+                courses.append(trees.fit(frame, labels).history_["held_out"])
+            goal = np.mean([course[: min(map(len, courses))] for course in courses], axis=0)[1:]
+            found[depth, int(goal.argmin()) + 1] = float(goal.min())
+        return min(found, key=lambda choice: found[choice])
 
     def cost(self, n_people: int) -> float:
         """CPU seconds, measured on Adult; a robust objective looks for worst cases in each round."""

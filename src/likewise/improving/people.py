@@ -42,7 +42,7 @@ MAX_AUDITED = 2000
 # People of these whose worst case over the domain is searched for; fewer if the table is wide, since that costs more.
 MAX_SEARCHED, MIN_SEARCHED, MAX_SEARCHED_CELLS = 300, 50, 12_000
 # Numbers of people at which a learner changes: from there on some are held out to stop by, or several ε are tried.
-SIZE_RULES = (100, 400, 2000)
+SIZE_RULES = (100, 2000, 6000)
 # From so many training people on three folds say enough.
 MANY = 100_000
 
