@@ -110,7 +110,7 @@ def test_nesting_is_that_of_the_whole_text_wherever_blocks_end(most, monkeypatch
         assert deepest < 2 or table_limits._NESTED.search(text)
 
 
-QUICK = ("list-20000", "record-20000", "offsets", "codes", "digits", "surrogate", "escape", "list-10")
+QUICK = ("row", "list-20000", "record-20000", "offsets", "codes", "digits", "surrogate", "escape", "list-10")
 
 
 def test_crafted_tables_end_in_a_sentence(tmp_path, capsys):
@@ -126,6 +126,8 @@ def test_crafted_tables_end_in_a_sentence(tmp_path, capsys):
     "name",
     [
         "repeated.parquet",
+        "repeated.arrow",
+        "views.arrow",
         "fixed.parquet",
         "nulls.arrow",
         "short.csv",

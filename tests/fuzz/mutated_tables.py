@@ -74,6 +74,14 @@ def crafted() -> dict[str, Callable[[], bytes]]:
         ).encode()
     return found | {
         "repeated.parquet": lambda: _parquet(a=_repeated(pa.array(["x" * 4_000])), b=np.zeros(_ROWS)),
+        "repeated.arrow": lambda: _arrow(a=_repeated(pa.array(["x" * 4_000])), b=np.zeros(_ROWS)),
+        "views.arrow": lambda: _arrow(
+            a=pa.Array.from_buffers(
+                pa.string_view(),
+                2_000,
+                [None, pa.py_buffer(_words(10**6, 0x78787878, 0, 0) * 2_000), pa.py_buffer(b"x" * 10**6)],
+            )
+        ),
         "fixed.parquet": lambda: _parquet(
             20, a=_repeated(pa.array([b"x" * 50_000], pa.binary(50_000)), 1_000)
         ),
@@ -85,6 +93,10 @@ def crafted() -> dict[str, Callable[[], bytes]]:
             _words(0, 1), _words(0, 99)
         ),
         "short.csv": lambda: (",".join(f"c{k}" for k in range(5_000)) + "\n" + "1\n" * 100_000).encode(),
+        "row.csv": lambda: b"a,b\n" + b"," * 1_000_000 + b"\n1,2\n",
+        "row-later.csv": lambda: b"a,b\n1,2\n" + b"," * 1_000_000 + b"\n1,2\n",
+        "row-blank.csv": lambda: b"a,b\n \n\n\t" + b"x" * 100_000 + b"," * 1_000_000 + b"\n1,2\n",
+        "row-tabs.csv": lambda: b"a\tb\n" + b"\t" * 1_000_000 + b"\n1\t2\n",
         "keys.jsonl": lambda: "".join(f'{{"c{k}": 1}}\n' for k in range(20_000)).encode(),
         "digits.json": lambda: b'[{"a": ' + b"9" * 20_000 + b"}]",
         "digits.jsonl": lambda: b'{"a": ' + b"9" * 20_000 + b"}\n",

@@ -23,6 +23,7 @@ from likewise.data.table_limits import (
     memory_limit,
     read_arrow,
     read_parquet,
+    words_size,
 )
 from likewise.data.text_tables import first_line_of, read_text
 
@@ -256,7 +257,8 @@ def from_arrow(table: Any, name: str, room: int = LARGEST_UNPACKED) -> pd.DataFr
         table.validate(full=True)  # Arrow reads text that is not UTF-8, and fails on it much later
     except ValueError as error:
         raise FormatError(f"{name} is damaged: {first_line_of(error)}.") from error
-    check_room(name, CELL * table.num_rows * table.num_columns, room)
+    words = sum(map(words_size, table.columns))
+    check_room(name, CELL * table.num_rows * table.num_columns + words, room)
     names = list(table.column_names)
     # The index that pandas once stored is not a column of the table. Numbers stand in for names, which may be doubled.
     for at, field in enumerate(table.schema):

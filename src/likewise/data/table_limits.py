@@ -117,7 +117,6 @@ def read_parquet(name: str, stream: Any, room: int) -> Any:
 
     Words that a file stores once are read as they are stored, and written out for every row after they were counted.
     """
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     about = pq.ParquetFile(stream)
@@ -138,13 +137,26 @@ def read_parquet(name: str, stream: Any, room: int) -> Any:
     for at, field in enumerate(schema):
         column = table.column(at)
         if str(column.type).startswith("dictionary"):
-            for chunk in column.chunks:
-                lengths = pc.binary_length(chunk.dictionary.cast("large_binary"))
-                needed += pc.sum(pc.take(lengths, chunk.indices)).as_py() or 0
+            needed += words_size(column)
             check_room(name, needed, room)
             if column.type != field.type:
                 table = table.set_column(at, field.name, column.cast(field.type))
     return table
+
+
+def words_size(column: Any) -> int:
+    """Return how many bytes the words of an Arrow column take that are stored once and written out for every row."""
+    import pyarrow.compute as pc
+
+    kind, size = str(column.type), 0
+    for chunk in column.chunks:
+        if kind.startswith("dictionary<values=") and any(word in kind for word in ("string", "binary")):
+            lengths = pc.binary_length(chunk.dictionary.cast("large_binary"))
+            size += pc.sum(pc.take(lengths, chunk.indices)).as_py() or 0
+        elif kind in ("string_view", "binary_view"):  # length, first signs, and where the rest stands
+            views = np.frombuffer(chunk.buffers()[1], np.int32).reshape(-1, 4)
+            size += int(views[chunk.offset : chunk.offset + len(chunk), 0].sum(dtype=np.int64))
+    return size
 
 
 def read_arrow(name: str, source: Any, room: int) -> Any:

@@ -85,9 +85,11 @@ def looks_like_values(header: Sequence[str], below: Sequence[Sequence[str]]) -> 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"]
 # Among numbers these mean that there is none; among words they are a category.
 MARKED_MISSING = frozenset({"?", "-", "--", ".", "none", "unknown", "missing", "n.a.", "#n/a", "*"})
-# A header may be long, but not the whole of a large file.
-_LONGEST_HEADER = 16 * 2**20
+# A line may be long, but not the whole of a large file.
+_LONGEST_LINE = 16 * 2**20
 _BELOW = 50
+# A parser skips lines of these.
+_BLANK = "\r\n \t"
 _BLOCK = 2**22
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # 1.234,5 and 12,5 as most of Europe writes them; 1,234.5 and 1,234 as English does.
@@ -195,6 +197,9 @@ def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, lis
         rest = rest[: min(_BELOW, max(len(rest) - 1, 1))]
     separator = find_separator(line, rest)
     names = split_cells(line, separator)
+    # Of the row below all cells become columns, of any other too many are an error.
+    row = _row_below(text, line, _BLANK.replace(separator, ""))
+    check_width(file.name, len(split_cells(row, separator)))
     below = [split_cells(row, separator) for row in rest]
     if reading.header is None and looks_like_values(names, below):
         raise FormatError(
@@ -216,7 +221,7 @@ def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, lis
 
 
 def _decoded_head(file: OpenedFile, encoding: str) -> str:
-    """Return the beginning of the text, at least as much as the first line."""
+    """Return the beginning of the text, at least as much as the first two lines."""
     size = HEAD
     while True:
         data = file.head(size)
@@ -225,11 +230,17 @@ def _decoded_head(file: OpenedFile, encoding: str) -> str:
         except UnicodeError as error:
             raise _not_text(file.name, encoding, error) from error
         text = text.removeprefix("\ufeff")
-        if len(data) < size or len(first_line(text)) + 1 < len(text.lstrip("\r\n")):
+        row = _row_below(text, first_line(text))
+        if len(data) < size or (row and not text.endswith(row)):
             return text
-        if size >= _LONGEST_HEADER:
-            raise FormatError(f"{file.name} has a first line of more than 16 MB, so it is not a table.")
+        if size >= _LONGEST_LINE:
+            raise FormatError(f"{file.name} has a line of more than 16 MB, so it is not a table.")
         size *= 16
+
+
+def _row_below(text: str, line: str, blank: str = _BLANK) -> str:
+    """Return the first line of people below the first line of a text."""
+    return first_line(text.lstrip("\r\n")[len(line) :].lstrip(blank))
 
 
 def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
