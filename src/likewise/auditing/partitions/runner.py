@@ -226,9 +226,8 @@ class Worst:
 
     def merge(self, other: Worst) -> Worst:
         """Return the worst of both."""
-        pairs = (self.harm, other.harm), (self.person, other.person), (self.corner, other.corner)
-        harm, person, corner = (np.concatenate(pair) for pair in pairs)
-        return Worst.of(harm, person, corner, top=self.top)
+        harm, person = np.concatenate([self.harm, other.harm]), np.concatenate([self.person, other.person])
+        return Worst.of(harm, person, np.concatenate([self.corner, other.corner]), top=self.top)
 
 
 # Which steps of the frontiers the worst case takes: λ, of which steps that gain more per squared distance are taken; and
