@@ -15,7 +15,7 @@ import pandas as pd
 from likewise.core.errors import InputError, listed, require
 from likewise.core.frames import with_columns
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import OutputKind, named
+from likewise.models.model import OutputKind, has_other_methods, named
 from likewise.models.sklearn_model import EstimatorModel
 
 # Text columns as the categories that a boosted model learned: a CSV has words where the model knows
@@ -373,7 +373,8 @@ def is_exactly(model: Any, library: str) -> bool:
     """Whether a model is of one of a library's own types: a subclass may answer in its own way."""
     loaded = sys.modules.get(library)
     # If the library cannot be imported, its adapter says so.
-    return loaded is None or any(type(model) is getattr(loaded, name, None) for name in _TYPES[library])
+    own = any(type(model) is getattr(loaded, name, None) for name in _TYPES[library])
+    return loaded is None or (own and not has_other_methods(model))
 
 
 def has_raw_columns(model: Any) -> bool | None:

@@ -66,6 +66,11 @@ def numeric_matrix(
     return np.ascontiguousarray(check_matrix(X, owner=owner, n_features=n_features, missing=missing))
 
 
+def has_other_methods(thing: Any) -> bool:
+    """Whether something has methods of its own in place of its class's: it may answer in its own way, as a subclass may."""
+    return any(callable(getattr(type(thing), name, None)) for name in getattr(thing, "__dict__", ()))
+
+
 def named(rows: Any, names: Sequence[str] | None) -> Any:
     """Return an array as a frame when the model knows its columns by name; a frame as it is."""
     if names is None or isinstance(rows, pd.DataFrame):

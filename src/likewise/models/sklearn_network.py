@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from likewise.core.checks import FloatArray
 from likewise.models.layers import ACTIVATIONS, LayeredModel, Layers, probe_rows
-from likewise.models.model import named, two_classes
+from likewise.models.model import has_other_methods, named, two_classes
 from likewise.models.sklearn_model import SklearnModel
 from likewise.models.table_features import changes_columns, scaler_terms
 
@@ -117,7 +117,7 @@ def read_layers(estimator: Any) -> Layers | None:
 def _is_one_of(thing: Any, types: Mapping[str, Sequence[str]]) -> bool:
     """Whether something is of exactly one of these types; a subclass may answer in its own way."""
     name = type(thing).__name__
-    return any(
+    return not has_other_methods(thing) and any(
         name in names and getattr(sys.modules.get(module), name, None) is type(thing)
         for module, names in types.items()
     )

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.data.one_hot import OneHotColumns
-from likewise.models.model import OneHotModel
+from likewise.models.model import OneHotModel, has_other_methods
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 
@@ -47,7 +48,7 @@ def is_table_pipeline(estimator: Any) -> bool:
         return True
     kind = type(estimator)
     own = (kind.__module__, kind.__name__) == ("sklearn.pipeline", "Pipeline")
-    return own and hasattr(estimator, "feature_names_in_")
+    return own and hasattr(estimator, "feature_names_in_") and not has_other_methods(estimator)
 
 
 def read_table_features(
@@ -111,7 +112,7 @@ def _through(step: Any, features: list[TableFeature]) -> list[TableFeature]:
     if step is None or step == "passthrough":
         return features
     kind = type(step).__name__
-    if not type(step).__module__.startswith("sklearn."):
+    if not type(step).__module__.startswith("sklearn.") or has_other_methods(step):
         raise _unread(kind)
     # What passes through a fitted ColumnTransformer does so in a function of nothing.
     if kind == "FunctionTransformer" and step.func is None:

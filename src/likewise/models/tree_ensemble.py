@@ -12,7 +12,7 @@ import numpy as np
 
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import FormatError, InputError
-from likewise.models.model import Model
+from likewise.models.model import Model, has_other_methods
 
 TreeOutput: TypeAlias = Literal["scores", "probabilities", "values"]
 
@@ -223,11 +223,11 @@ def read_trees(model: Any) -> TreeEnsemble:
     inner = model.estimator if isinstance(model, Model) and hasattr(model, "estimator") else model
     kind = type(inner)
     library = kind.__module__.split(".")[0]
-    if kind.__name__ not in _CLASSES.get(library, ()) or not _is_own(kind):
+    if kind.__name__ not in _CLASSES.get(library, ()) or not _is_own(inner):
         known = sorted(f"{room}.{name}" for room, names in _CLASSES.items() for name in names)
         raise InputError(
             f"read_trees: {kind.__name__} is not on the list of tree models that are read. "
-            f"Read are exactly these classes, not subclasses: {', '.join(known)}."
+            f"Read are exactly these classes, not subclasses, no method replaced: {', '.join(known)}."
         )
     read: TreeEnsemble = getattr(import_module("likewise.models.tree_readers"), f"read_{library}")(inner)
     return read
@@ -246,9 +246,13 @@ _CLASSES = {
 }  # fmt: skip
 
 
-def _is_own(kind: type) -> bool:
-    """Whether a class is the library's own and not one of the same name that a user put there."""
-    return getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+def _is_own(model: Any) -> bool:
+    """Whether a model is the library's own, with all that it asks, and not one that a user gave a name or a method."""
+    kind = type(model)
+    asked = [model, *np.ravel(getattr(model, "estimators_", ())), getattr(model, "_Booster", None)]
+    return getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind and not any(
+        map(has_other_methods, asked)
+    )
 
 
 def check_tree(where: str, children: np.ndarray[Any, Any], inner: np.ndarray[Any, Any]) -> None:
