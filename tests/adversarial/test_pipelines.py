@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.ensemble import BaggingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -82,3 +82,34 @@ def test_equal_to_brute_force_at_no_distance(table, name):
     found = lw.verify(model, people, ["sex"], domain=domain, budget_seconds=0.2)
     assert found.people[1] == pytest.approx(flips, abs=1e-12)
     assert (found.reason is None or found.reason == "") == is_read
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [slice("city", "sex"), slice(1, 3), slice(-3, -1), ["city", "sex"], [-2, -3], [False, True, True, False],
+     np.array([False, True, True, False]), lambda table: ["sex", "city"], make_column_selector(dtype_exclude="number")],
+    ids=str,
+)  # fmt: skip
+def test_columns_are_those_that_the_encoder_takes(chosen):
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            "age": rng.integers(20, 40, 120),
+            "city": rng.choice(["x", "y"], 120),
+            "sex": rng.choice(["F", "M"], 120),
+            "job": rng.integers(0, 2, 120),
+        }
+    )
+    y = (people["age"] + 6 * (people["sex"] == "M") > 31).astype(int)
+    encoder = ColumnTransformer([("words", OneHotEncoder(), chosen)], remainder="passthrough")
+    model = make_pipeline(encoder, DecisionTreeClassifier(max_depth=4, random_state=0)).fit(people, y)
+    answers = model.predict(people.assign(sex="F")) != model.predict(people.assign(sex="M"))
+    assert lw.audit(model, people, y, sensitive_features=["sex"]).changed.count == answers.sum()
+    found = lw.verify(model, people, ["sex"], y=y, budget_seconds=20)
+    ages, cities, jobs = range(people["age"].min(), people["age"].max() + 1), ["x", "y"], [0, 1]
+    everybody = pd.MultiIndex.from_product([ages, cities, ["F"], jobs], names=list(people.columns)).to_frame(
+        index=False
+    )
+    flips = model.predict(everybody) != model.predict(everybody.assign(sex="M"))
+    assert found.undecided == pytest.approx(0)
+    assert found.flips == pytest.approx(flips.mean())

@@ -144,6 +144,8 @@ def _through(step: Any, features: list[TableFeature]) -> list[TableFeature]:
 
 
 def column_positions(chosen: Any, names: list[str]) -> list[int]:
+    if isinstance(chosen, slice) and (isinstance(chosen.start, str) or isinstance(chosen.stop, str)):
+        chosen = pd.Index(names).slice_indexer(chosen.start, chosen.stop, chosen.step)
     if isinstance(chosen, slice) or (isinstance(chosen, np.ndarray) and chosen.dtype == bool):
         return [int(i) for i in np.arange(len(names))[chosen]]
     single = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
