@@ -149,3 +149,17 @@ def test_a_reading_that_is_withdrawn_later_proves_nothing(monkeypatch: pytest.Mo
     assert found.settings["engine"] == "search"
     said = [found.least, found.fewest, *found.alternatives]
     assert {one.status for one in said if one is not None} <= {"estimate", "not found"}
+
+
+@pytest.mark.parametrize("favourable", ["grant", "jail"])
+def test_another_decision_that_is_no_better_is_another_decision(favourable: str) -> None:
+    people = pd.DataFrame({"age": np.arange(60) % 30, "sex": np.arange(60) // 30})
+    decided = np.where(people["age"] > 20, "grant", np.where(people["sex"] == 1, "deny", "jail"))
+    model = DecisionTreeClassifier(random_state=0).fit(people, decided)
+    row = int(np.flatnonzero(decided == "deny")[0])
+    found = lw.explain(
+        model, people, row, sensitive_features=["sex"], favourable=favourable, alternatives=0, rules=None
+    )
+    assert [one.decision for one in found.counterparts] == ["jail"]
+    assert found.changes_with == 1
+    assert "the same person is decided jail" in " ".join(str(found).split())

@@ -260,15 +260,16 @@ def explain_person(
     classes, line = situation.all.given.known_classes, None
     if (classes is None or len(classes) == 2) and graded.loss.wants != "decisions":
         line = 0.5 if graded.gives_probabilities else 0.0
+    decision = situation.all.decision(int(situation.decisions[number]))
     return Explanation(
         row=plain_cell(row),
         recorded=situation.cells(own[None, :], gaps)[0],
-        decision=situation.all.decision(int(situation.decisions[number])),
+        decision=decision,
         favourable=situation.all.decision(situation.favourable),
         refused=refused,
         score=score,
         line=line,
-        changes_with=sum(one.plausible and one.favourable == refused for one in counterparts),
+        changes_with=sum(one.plausible and one.decision != decision for one in counterparts),
         least=least,
         fewest=fewest,
         alternatives=others,

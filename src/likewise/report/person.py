@@ -75,8 +75,9 @@ def _twins_sentence(document: Mapping[str, Any], texts: Texts) -> str:
     if not columns or not listed:
         return texts("person.not_read", columns=document["sensitive"]) if document["sensitive"] else ""
     words: dict[str, Any] = {"columns": columns, "favourable": cell_words(texts, document["favourable"])}
-    for one in listed:
-        if one["favourable"] == document["refused"]:
+    # Another decision that is no better is one too, and is told if there is no other.
+    for one in sorted(listed, key=lambda one: bool(one["favourable"] != document["refused"])):
+        if one["decision"] != document["decision"]:
             told = {"values": _values(one["values"], texts), "decision": cell_words(texts, one["decision"])}
             return texts("person.twins_sentence.decision", **words, **told)
     if not document["refused"]:
