@@ -158,6 +158,11 @@ def main():
     if asked.pure:
         pure_unfairness(model, kind, data, chosen)
 
+    def best_rows(found, lam):
+        order = np.lexsort((lam * found.cost - found.loss, found.person))
+        first = np.searchsorted(found.person[order], np.arange(int(found.person[-1]) + 1))
+        return found.rows[order[first]]
+
     def search(lam):
         # At no distance the free moves are few: the branch and bound needs no rows to begin from.
         if np.isinf(lam):
@@ -166,7 +171,7 @@ def main():
         found = [
             around.run(X[at], targets[at]) for at in np.array_split(np.arange(len(X)), len(X) // 100 + 1)
         ]
-        return np.concatenate([part.rows[part.best(lam)] for part in found])[:, None]
+        return np.concatenate([best_rows(part, lam) for part in found])[:, None]
 
     def ask(values, t):
         rows = family.layout.encode(values)
@@ -196,10 +201,10 @@ def main():
 
         found = bracket_value(solve, ask(family.layout.values(X), targets)[0], eps, start=15.0)
         spent = 1e3 * (time.process_time() - clock) / asked.people
-        low, high = found.gap
+        low, high = found.lower - found.base_loss, found.upper - found.base_loss
         print(
             f"ε = {eps:g}: V(ε) in [{found.lower:.4f}, {found.upper:.4f}], width {(found.upper / found.lower - 1):.2%}, "
-            f"gap in [{low:.4f}, {high:.4f}], λ = {found.lambda_:.3g}, {spent:.0f} CPU ms a person, {found.status}"
+            f"gap in [{low:.4f}, {high:.4f}], λ = {found.lambda_:.3g}, {spent:.0f} CPU ms a person, {found.reasons or 'closed'}"
         )
 
 

@@ -13,7 +13,7 @@ from likewise.auditing.inference.certificate import (
     finite_sample_bound,
     mean_upper_bound,
 )
-from likewise.auditing.inference.intervals import halves, split_bound
+from likewise.auditing.inference.intervals import halves
 from likewise.core.errors import InputError
 
 LOW = Estimate(value=0.6, gap=0.1, eps=0.1, n=50, method="search")
@@ -121,31 +121,6 @@ class TestFiniteSample:
         good = {"transformed": [0.1, 0.2], "lambda_": 1.0, "eps": 0.1, "upper": 1.0}
         with pytest.raises(InputError, match=message):
             finite_sample_bound(**{**good, **change})
-
-    def test_split_evaluates_on_people_that_did_not_choose(self):
-        seen = {}
-
-        def choose(rows):
-            seen["choose"] = rows
-            return 2.0
-
-        def transform(rows, lam):
-            seen["evaluate"] = rows
-            assert lam == 2.0
-            return np.full(len(rows), 0.2)
-
-        shown = split_bound(
-            101,
-            choose=choose,
-            transform=transform,
-            losses=np.full(101, 0.1),
-            eps=0.1,
-            upper=1.0,
-            random_state=3,
-        )
-        assert shown.n == 51
-        assert set(seen["choose"]).isdisjoint(seen["evaluate"])
-        assert len(seen["choose"]) + len(seen["evaluate"]) == 101
 
     def test_halves_are_reproducible(self):
         first, again = halves(20, random_state=1), halves(20, random_state=1)

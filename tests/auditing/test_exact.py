@@ -238,6 +238,29 @@ class TestPopulationBound:
         with pytest.raises(InputError, match="bounded domain"):
             exact_bound(model, X, y, metric=metric, domain=None, eps=0.05)
 
+    def test_the_price_is_chosen_on_other_people_than_it_is_evaluated_on(self, rng, monkeypatch):
+        import likewise.auditing.bounds.linear.search as module
+
+        seen = {}
+
+        def noting(name):
+            solve = getattr(module, name)
+
+            def noted(model, X, y, **given):
+                seen[name] = {tuple(row) for row in X.tolist()}
+                return solve(model, X, y, **given)
+
+            monkeypatch.setattr(module, name, noted)
+
+        for name in ("exact_dual", "exact_supremum"):
+            noting(name)
+        X = rng.uniform(-1, 1, size=(101, 2))
+        box, metric = BoxDomain(-np.ones(2), np.ones(2)), free_first(2)
+        model = LinearModel([1.0, -1.0], 0.0)
+        shown = exact_bound(model, X, rng.integers(0, 2, size=101), metric=metric, domain=box, eps=0.05)
+        assert seen["exact_dual"].isdisjoint(seen["exact_supremum"])
+        assert (len(seen["exact_dual"]), len(seen["exact_supremum"]), shown.n) == (50, 51, 51)
+
     @pytest.mark.parametrize("loss", ["cross_entropy", "hinge", "zero_one"])
     def test_ceiling_is_never_exceeded(self, rng, loss):
         model = LinearModel(rng.normal(size=(3, 4)), rng.normal(size=3), loss=loss)

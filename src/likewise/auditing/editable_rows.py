@@ -6,7 +6,7 @@ trained on; in an encoded array the indicator columns of a category are rewritte
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -129,7 +129,7 @@ class EditableFrame:
     def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> pd.DataFrame:
         """Return copies of some rows with columns rewritten; a code of -1 leaves the row's value."""
         frame = self.frame.take(rows).reset_index(drop=True)
-        for field, codes in new:
+        for field, codes in _changes(rows, new):
             if (codes < 0).all():
                 continue
             name = str(field.name)
@@ -211,7 +211,7 @@ class EditableArray:
 
     def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Any:
         array = self.array[rows]
-        for field, codes in new:
+        for field, codes in _changes(rows, new):
             hit = np.flatnonzero(codes >= 0)
             place, cells = self._cells(field)
             array[np.ix_(hit, place)] = cells[codes[hit]]
@@ -261,6 +261,11 @@ class EditableArray:
 
 # Rows whose columns can be read as codes and rewritten.
 EditableRows: TypeAlias = EditableFrame | EditableArray
+
+
+def _changes(rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Iterator[tuple[Field, IntArray]]:
+    """A value that stays is not written anew, so that rounding of the encoding does not move it."""
+    return ((field, np.where(codes == field.codes[rows], -1, codes)) for field, codes in new)
 
 
 def _seen(column: pd.Series[Any]) -> list[Any]:

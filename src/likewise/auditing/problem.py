@@ -8,8 +8,8 @@ model without an encoder and a metric without a feature map get what the user pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -278,18 +278,11 @@ class AuditProblem(AuditedPeople):
         """What twins exchange of the columns that were called sensitive; rests on no learned metric."""
         return tuple(part for part in self.edits if not set(edited_columns((part,))) <= set(self.unnamed))
 
-    def of(self, X: Any, y: Any, *, first: int = 0, pool: Any = None, absent: Any = None) -> AuditProblem:
-        """Return the same problem of other people."""
-        found = replace(
-            self,
-            rows=rows_of(X, self.coordinates),
-            y=np.asarray(y),
-            first=first,
-            pool=self.pool if pool is None else rows_of(pool, self.coordinates),
-            absent=absent,
-        )
+    def of(self, X: Any, y: Any, *, first: int = 0, absent: Any = None) -> Self:
+        """Return the same problem of other people; without labels, their loss is that of the model's own decisions."""
+        found = super().of(X, y, first=first, absent=absent)
         found.check()
-        return found
+        return found.with_known(y=found.decisions) if y is None else found
 
     def check(self) -> None:
         """Raise an error that names column, value and row where somebody cannot exist in the domain."""

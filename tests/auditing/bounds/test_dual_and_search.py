@@ -88,13 +88,11 @@ def test_a_small_budget_still_gives_a_bracket():
     truth = transport(*tables(family, layout, rows, own, y, metric), 0.1)
 
     def solve(lam, starts, seconds):
-        return maximise(
-            family, metric, X, y, lam, starts=starts, budget=RegionBudget(nodes=1, stop=lambda: True)
-        )
+        return maximise(family, metric, X, y, lam, starts=starts, budget=RegionBudget(nodes=1, seconds=0.0))
 
     found = bracket_value(solve, family.losses(own, y), 0.1, rounds=2)
     assert found.lower <= truth <= found.upper
-    assert found.status == "closed" or "open bracket" in found.reasons[0]
+    assert not found.reasons or "open bracket" in found.reasons[0]
 
 
 def around(family, metric, lambdas, cuts=None, *, read=False):
@@ -116,8 +114,9 @@ def test_search_of_the_domain_finds_most_of_the_truth_and_never_more(splits_know
         for lam in lambdas:
             with np.errstate(invalid="ignore"):
                 value = np.where(reach, loss - np.where(cost > 0, lam * cost, 0.0), -np.inf).max(axis=1)
-            at = found.best(lam)
-            mine = found.loss[at] - np.where(found.cost[at] > 0, min(lam, 1e9) * found.cost[at], 0.0)
+            with np.errstate(invalid="ignore"):
+                worth = found.loss - np.where(found.cost > 0, lam * found.cost, 0.0)
+            mine = np.array([worth[found.person == i].max() for i in range(len(own))])
             assert (mine <= value + 1e-9).all()
             attained.append(mine)
             truth.append(value)

@@ -259,8 +259,6 @@ class _Pace:
         """Whether the budget is spent."""
         if self._limit.tell is not None:
             self._limit.tell()
-        if self._limit.stop is not None and self._limit.stop():
-            return True
         return self._limit.seconds is not None and self._last - self._start >= self._limit.seconds
 
     def step(self) -> None:
@@ -303,19 +301,10 @@ class DualBracket:
     lambda_: float
     rows: FloatArray
     person: IntArray
-    loss: FloatArray
-    cost: FloatArray
-    last: Brackets
-    status: str
+    # Why it is wider than was asked; none if it is closed.
     reasons: tuple[str, ...]
-    interrupted: bool = False
     # All λ that were asked for, in their order.
-    lambdas: tuple[float, ...] = ()
-
-    @property
-    def gap(self) -> tuple[float, float]:
-        """Bracket of V(ε) − mean loss."""
-        return self.lower - self.base_loss, self.upper - self.base_loss
+    lambdas: tuple[float, ...]
 
 
 def bracket_value(
@@ -442,7 +431,7 @@ class _Known:
         assert self.best is not None  # the first λ was added
         upper, lam, last = self.best
         closed = self.closed(rtol) or upper - self.lower <= 1e-9
-        person, rows, loss, cost = self._joined()
+        person, rows, _, _ = self._joined()
         return DualBracket(
             self.budget,
             self.lower,
@@ -451,12 +440,7 @@ class _Known:
             lam,
             rows,
             person,
-            loss,
-            cost,
-            last,
-            "closed" if closed else "open",
             _reasons(last, lam, closed, interrupted),
-            interrupted,
             tuple(self.asked),
         )
 

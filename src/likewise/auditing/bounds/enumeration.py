@@ -222,7 +222,7 @@ class FreeTwins:
     def take(self, index: Any) -> Any:
         """Make some of them, as the kind of table that people come in."""
         person, chosen = self._chosen(np.asarray(index, dtype=np.int64))
-        return self.rows.rewrite(person, [(field, chosen[:, f]) for f, field in enumerate(self.fields)])
+        return self.rows.rewrite(person, list(zip(self.fields, chosen.T, strict=True)))
 
     def at_no_distance(self, problem: AuditProblem, number: IntArray) -> IntArray:
         """Return those numbers whose row is another one, at no fair distance from the person."""

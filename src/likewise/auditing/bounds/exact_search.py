@@ -83,7 +83,7 @@ class BranchAndBoundSearch(Search):
         )
         return Found(
             support,
-            status="not_converged" if found.interrupted else "converged",
+            status="not_converged" if INTERRUPTED in found.reasons else "converged",
             reasons=found.reasons,
             bounds=(bound,),
             again=replace(self, prices=(found.lambda_, found.lambdas)),

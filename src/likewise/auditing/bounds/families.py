@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from likewise.auditing.bounds.family import Reading
+from likewise.auditing.bounds.family import Family
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import affine_of, encoded_sources, pipeline_sources, raw_sources
@@ -97,7 +97,7 @@ _SENTINELS = (0.0, -1.0, 1.0, -9.0, 99.0, -99.0, 999.0, -999.0, 9999.0, -9999.0,
 _HIGHEST = 1e300
 
 
-def check_reading(reading: Reading, asker: Asker, people: FloatArray, *, decides: bool) -> None:
+def check_reading(reading: Family, asker: Asker, people: FloatArray, *, decides: bool) -> None:
     """Compare a reading with its model over the domain."""
     rng = np.random.default_rng(0)
     rows = random_rows(reading.layout, people, rng, _ROWS)
@@ -105,7 +105,7 @@ def check_reading(reading: Reading, asker: Asker, people: FloatArray, *, decides
         check_rows(reading, asker, part, decides=decides)
 
 
-def check_rows(reading: Reading, asker: Asker, values: FloatArray, *, decides: bool) -> None:
+def check_rows(reading: Family, asker: Asker, values: FloatArray, *, decides: bool) -> None:
     """Compare a reading with its model on rows of values; as `check_reading`."""
     if not len(values):
         return
@@ -243,9 +243,8 @@ def behind(net: Layers, numbers: AffineMap) -> Layers:
 
 
 # An audit asks for its family time and again, and to read a model takes longer than many a question.
-_KNOWN: WeakKeyDictionary[Coordinates, TreeFamily | NetworkFamily] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Coordinates, tuple[TreeFamily | NetworkFamily, float]] = WeakKeyDictionary()
 _CHECKED: WeakKeyDictionary[AuditProblem, TreeFamily | NetworkFamily | InputError] = WeakKeyDictionary()
-_SECONDS: WeakKeyDictionary[Coordinates, float] = WeakKeyDictionary()
 # People whose cells rows of the domain are mixed with, at most.
 _MIXED = 2_000
 
@@ -309,17 +308,17 @@ def is_read(problem: AuditProblem) -> bool:
 
 def seconds_to_read(problem: AuditProblem) -> float:
     """How long it took, or about takes, to read an audit's model and to compare it with its own answers."""
-    known = _SECONDS.get(problem.coordinates)
-    return (0.2 if is_loaded() else 0.8) + 3.0 * problem.seconds_to_ask if known is None else known
+    known = _KNOWN.get(problem.coordinates)
+    return (0.2 if is_loaded() else 0.8) + 3.0 * problem.seconds_to_ask if known is None else known[1]
 
 
 def _checked(problem: AuditProblem, place: Coordinates) -> TreeFamily | NetworkFamily | InputError:
     try:
         if place not in _KNOWN:
             clock = time.perf_counter()
-            _KNOWN[place] = family_at(place, problem.X)
-            _SECONDS[place] = time.perf_counter() - clock
-        family = _KNOWN[place]
+            found = family_at(place, problem.X)
+            _KNOWN[place] = found, time.perf_counter() - clock
+        family = _KNOWN[place][0]
         asker = Asker(place, family.layout)
         check_rows(family, asker, family.layout.values(problem.X), decides=problem.decides)
     except InputError as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,54 +25,6 @@ class LossBound(Arrays):
     state: Any
     extra: tuple[Any, ...]
     same: BoolArray | None = None
-
-
-class Reading(Protocol):
-    """What was read off a model, as functions of rows of values."""
-
-    layout: TableLayout
-    kind: str
-
-    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Outputs (n, C) at rows of values, and how far the model's own may lie from them by rounding, (n,)."""
-
-    def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows, −1 where rounding leaves it open."""
-
-    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
-        """Rows on both sides of its splits, made of rows `base`, to compare what was read with the model."""
-
-
-class Family(Reading, Protocol):
-    """A family of models that can be bounded over regions."""
-
-    slack: float
-
-    def state(self, n: int) -> Any:
-        """State of n whole domains, an array of n rows."""
-
-    def bound(self, regions: Regions, origin: FloatArray, targets: Any, state: Any) -> LossBound:
-        """Upper bound of the loss over each region."""
-
-    def look(
-        self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
-    ) -> tuple[FloatArray, FloatArray, Split]:
-        """Loss at a row of each region, how much the bound leaves open there, and where to cut."""
-
-    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
-        """Exact loss of rows of values."""
-
-    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
-        """At most the loss that the model itself gives rows of values, whatever its rounding."""
-
-    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
-        """The one decision of each region or −1, how much each column matters, the state."""
-
-    def cuts(self, regions: Regions, column: IntArray, values: FloatArray) -> Split:
-        """Where to cut a column of each region."""
-
-    def reads(self, column: int) -> bool:
-        """Whether the model's answers depend on a column at all."""
 
 
 # The worst loss that scores can have when only upper bounds of them are known.
@@ -171,11 +124,6 @@ def raised_by_answers(losses: FloatArray, error: float, loss: Loss) -> FloatArra
     return np.asarray(np.maximum(-np.log(left), losses))
 
 
-def lowered_by_answers(losses: FloatArray, error: float) -> FloatArray:
-    """Cross-entropies as low as answered probabilities with an error can make them: −log(p + error)."""
-    return np.asarray(np.minimum(np.maximum(-np.log(np.exp(-losses) + error), 0.0), losses))
-
-
 def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | float) -> IntArray:
     """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none."""
     label = np.full(len(outputs), -1, dtype=np.int64)
@@ -183,6 +131,88 @@ def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | f
     for y, mixing in enumerate(parts.mixing):
         label[(outputs @ mixing < least).all(axis=1)] = y
     return label
+
+
+class Family(ABC):
+    """What was read off a model, as functions of rows of values, and what follows for regions.
+
+    `error` is how far the model's own components may lie from those that were read, `answered` how far an answered
+    probability from that of the score.
+    """
+
+    def __init__(
+        self, layout: TableLayout, kind: str, parts: Components, error: float, answered: float
+    ) -> None:
+        self.layout, self.kind, self.parts, loss = layout, kind, parts, parts.loss
+        self._answered = answered if isinstance(loss, CrossEntropy) and not parts.probabilities else 0.0
+        # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
+        smooth = isinstance(loss, (CrossEntropy, Hinge)) and not parts.probabilities and not self._answered
+        self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
+
+    @abstractmethod
+    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Outputs (n, C) at rows of values, and how far the model's own may lie from them by rounding, (n,)."""
+
+    @abstractmethod
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows of values, (n,); −1 where rounding leaves it open."""
+
+    @abstractmethod
+    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
+        """Rows on both sides of its splits, made of rows `base`, to compare what was read with the model."""
+
+    @abstractmethod
+    def reads(self, column: int) -> bool:
+        """Whether the model's answers depend on a column at all."""
+
+    @abstractmethod
+    def state(self, n: int) -> Any:
+        """State of n whole domains, an array of n rows."""
+
+    @abstractmethod
+    def bound(self, regions: Regions, origin: FloatArray, targets: Any, state: Any) -> LossBound:
+        """Upper bound of the loss over each region."""
+
+    @abstractmethod
+    def look(
+        self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Split]:
+        """Loss at a row of each region, how much the bound leaves open there, and where to cut."""
+
+    @abstractmethod
+    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
+        """The one decision of each region or −1, how much each column matters, the state."""
+
+    @abstractmethod
+    def cuts(self, regions: Regions, column: IntArray, values: FloatArray) -> Split:
+        """Where to cut a column of each region."""
+
+    @abstractmethod
+    def _components(self, values: FloatArray, label: IntArray) -> FloatArray:
+        """Components (n, K) of rows of values under labels."""
+
+    @abstractmethod
+    def _rounding(self, values: FloatArray) -> Any:
+        """How far the model's own components of rows of values may lie from these."""
+
+    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Exact loss of rows of values."""
+        return self.parts.losses(self._components(values, self.parts.labels(targets)), targets)
+
+    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """At most the loss that the model itself gives rows of values, whatever its rounding."""
+        found = self._components(values, self.parts.labels(targets))
+        losses = self.parts.losses(found - self._rounding(values), targets)
+        if not self._answered:
+            return losses
+        # As low as answered probabilities with an error can make them: −log(p + error).
+        lowered = np.maximum(-np.log(np.exp(-losses) + self._answered), 0.0)
+        return np.asarray(np.minimum(lowered, losses))
+
+    def _highest_losses(self, components: FloatArray, targets: Any) -> FloatArray:
+        """Loss of components, as high as the model's own answers may make it."""
+        value = self.parts.losses(components, targets)
+        return raised_by_answers(value, self._answered, self.parts.loss) if self._answered else value
 
 
 # What a branch and bound may spend, and what it returns: for each person two numbers with the supremum
@@ -198,7 +228,6 @@ class RegionBudget:
 
     nodes: int = 10_000
     seconds: float | None = None
-    stop: Callable[[], bool] | None = None
     tell: Callable[[], None] | None = None
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from likewise.auditing.bounds.family import (
     Components,
+    Family,
     LossBound,
-    lowered_by_answers,
-    raised_by_answers,
     sure_decisions,
 )
 from likewise.auditing.bounds.linear_bounds import Hidden, Lines, hidden_bounds, output_lines
@@ -39,7 +38,7 @@ class DecisionLines:
 _STRAIGHT = 0.01
 
 
-class NetworkFamily:
+class NetworkFamily(Family):
     """Bounds of a ReLU network's loss over regions of a table.
 
     The network sees encoded rows. With two classes or a regression the loss is convex in one number f: over a region
@@ -53,26 +52,22 @@ class NetworkFamily:
                 f"bounds: the network takes {net.n_inputs} columns, the domain encodes {layout.width}. "
                 "Pass the domain whose encoding the network was trained on."
             )
-        self.net, self.layout = net, layout
-        self.kind = "values" if isinstance(loss, Squared) else "scores"
+        self.net = net
         # Two scores are one: their difference.
         outputs = 1 if net.n_outputs == 2 else net.n_outputs
         self._head = np.array([[-1.0, 1.0]]) if net.n_outputs == 2 else np.eye(outputs)
-        self.parts = Components.of(loss, outputs, probabilities=False)
+        parts = Components.of(loss, outputs, probabilities=False)
         self._convex = outputs == 1 and isinstance(loss, (CrossEntropy, Hinge, Squared))
         lower, upper = encoded_box(layout, everything(layout))
         # One component is a difference of at most two outputs.
         self._spread = float(np.abs(self._head).sum(axis=1).max())
-        self._spread *= float(np.abs(self.parts.mixing).sum(axis=1).max())
+        self._spread *= float(np.abs(parts.mixing).sum(axis=1).max())
         error = float(net.rounding(np.maximum(np.abs(lower), np.abs(upper)))[0]) * self._spread
         if not np.isfinite(error):
             raise InputError(
                 "bounds: a network is bounded over a bounded domain only. Give every number a range."
             )
-        self._answered = answered if isinstance(loss, CrossEntropy) else 0.0
-        # Cross-entropy and hinge rise no faster than their components; elsewhere the slack goes into them.
-        smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self._answered
-        self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
+        super().__init__(layout, "values" if loss.regression else "scores", parts, error, answered)
         self.n_units = sum(len(weight) for weight in net.weights[:-1])
 
     @cached_property
@@ -126,9 +121,7 @@ class NetworkFamily:
             lines.slope * own[:, :, None], lines.offset, lines.highest, lines.effect * own[:, :, None]
         )
         importance = self._importance(kept, hidden, upper - lower, np.abs(kept.slope).sum(axis=1))
-        value = self.parts.losses(highest, targets)
-        if self._answered:
-            value = raised_by_answers(value, self._answered, self.parts.loss)
+        value = self._highest_losses(highest, targets)
         return LossBound(value, None, hidden.bounds, (np.zeros((n, self.layout.width)), value, importance))
 
     def _lines(
@@ -233,20 +226,12 @@ class NetworkFamily:
         """Whether any unit of the first layer weighs a column: 0 · x adds nothing, to the last bit."""
         return bool((self.net.weights[0][:, self.layout.columns[column].slice] != 0).any())
 
-    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
-        """Exact loss of rows of values."""
-        return self._losses(values, targets, np.zeros(len(values)))
-
-    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
-        """Loss of rows of values by components that lie as low as the model's rounding allows."""
-        error = self.net.rounding(self.layout.encode(values)) * self._spread
-        losses = self._losses(values, targets, error)
-        return lowered_by_answers(losses, self._answered) if self._answered else losses
-
-    def _losses(self, values: FloatArray, targets: Any, slack: FloatArray) -> FloatArray:
+    def _components(self, values: FloatArray, label: IntArray) -> FloatArray:
         outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
-        mixing = self.parts.mixing[self.parts.labels(targets)]
-        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing) - slack[:, None], targets)
+        return np.asarray(np.einsum("nc,nck->nk", outputs, self.parts.mixing[label]))
+
+    def _rounding(self, values: FloatArray) -> FloatArray:
+        return (self.net.rounding(self.layout.encode(values)) * self._spread)[:, None]
 
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray

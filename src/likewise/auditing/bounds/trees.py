@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.family import Components, LossBound, lowered_by_answers, raised_by_answers
+from likewise.auditing.bounds.family import Components, Family, LossBound
 from likewise.auditing.bounds.moves import MoveArrays, tree_arrays
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, halves
 from likewise.auditing.bounds.shared_costs import LeafPaths, shared_costs
 from likewise.auditing.bounds.tree_tables import FeatureSource, TableTrees
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.compiled import compiled
-from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
+from likewise.models.losses import Loss, Squared, ZeroOne
 from likewise.models.tree_ensemble import TreeEnsemble
 
 # Compiled walks through trees: the highest leaf that a region reaches, and the leaf of a row.
@@ -140,7 +140,7 @@ _HARDLY = 1e-300
 _AT_ONCE = 4_096
 
 
-class TreeFamily:
+class TreeFamily(Family):
     """Bounds of a tree ensemble's loss over regions of a table."""
 
     def __init__(
@@ -151,17 +151,10 @@ class TreeFamily:
         loss: Loss,
         answered: float = 0.0,
     ) -> None:
-        self.layout = layout
-        self.kind: str = trees.kind
+        parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
+        self.trees = t = TableTrees.of(trees, layout, sources, parts)
+        super().__init__(layout, trees.kind, parts, t.slack, answered)
         self._outputs = trees.values, trees.base, trees.slack
-        self.parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
-        self.trees = TableTrees.of(trees, layout, sources, self.parts)
-        # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
-        self._answered = answered if isinstance(loss, CrossEntropy) and not self.parts.probabilities else 0.0
-        smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self.parts.probabilities
-        smooth = smooth and self._answered == 0.0
-        self.slack, self._within = (self.trees.slack, 0.0) if smooth else (0.0, self.trees.slack)
-        t = self.trees
         offset, count = layout.offset, layout.count
         first_word = np.append(0, np.cumsum((count + 63) // 64))
         self._bits = (offset, count, first_word, packed(t.goes_left, offset, count, first_word))
@@ -194,10 +187,7 @@ class TreeFamily:
         )
         highest = top.sum(axis=1) + self.trees.base[label] + self._within
         same = (self.trees.left[reached] < 0).all(axis=1)
-        value = self.parts.losses(highest, targets)
-        if self._answered:
-            value = raised_by_answers(value, self._answered, self.parts.loss)
-        return LossBound(value, None, reached, (top, highest), same)
+        return LossBound(self._highest_losses(highest, targets), None, reached, (top, highest), same)
 
     def priced(
         self,
@@ -236,7 +226,7 @@ class TreeFamily:
         beyond = np.maximum(((np.minimum(brink, top)[:, None] - sums) / prices).max(axis=1), 0.0)
         last = np.where(top > brink, bound.upper - price * beyond, -np.inf)
         top = np.minimum(top, brink)
-        ends = [self._at_component(component, targets) for component in (floor, top)]
+        ends = [self._highest_losses(component[:, None], targets) for component in (floor, top)]
         with np.errstate(invalid="ignore", divide="ignore"):
             rise = np.where(top > floor, (ends[1] - ends[0]) / (top - floor), 0.0)
         # sup of b·f − λ d² is b times the sup at the price λ / b, which falls as the price rises.
@@ -273,11 +263,6 @@ class TreeFamily:
             self._paths, leaves, state, self.layout, separable, regions, origin, label, prices
         )
         return np.asarray(sums + self.trees.base[label] + self._within)
-
-    def _at_component(self, component: FloatArray, targets: Any) -> FloatArray:
-        """The loss, as high as the model's own answers may make it, of single components."""
-        value = self.parts.losses(component[:, None], targets)
-        return raised_by_answers(value, self._answered, self.parts.loss) if self._answered else value
 
     @cached_property
     def _paths(self) -> LeafPaths | None:
@@ -340,14 +325,11 @@ class TreeFamily:
         """Whether any tree splits by a column."""
         return bool((self.trees.column[self.trees.left >= 0] == column).any())
 
-    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
-        """Exact loss of rows of values."""
-        return self._losses_at(self._leaves(values, self.state(len(values))), targets)
+    def _components(self, values: FloatArray, label: IntArray) -> FloatArray:
+        return self._sums_at(self._leaves(values, self.state(len(values))), label)
 
-    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
-        """Loss of rows of values by components that lie as low as the model's rounding allows."""
-        losses = self._losses_at(self._leaves(values, self.state(len(values))), targets, self.trees.slack)
-        return lowered_by_answers(losses, self._answered) if self._answered else losses
+    def _rounding(self, values: FloatArray) -> float:
+        return self.trees.slack
 
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
@@ -379,7 +361,7 @@ class TreeFamily:
         left = np.zeros((len(leaf), self.layout.n_categories), dtype=np.uint8)
         among = cuttable & (group >= 0)
         left[among] = self.trees.goes_left[group[among]]
-        losses = self._losses_at(leaf, targets)
+        losses = self.parts.losses(self._sums_at(leaf, label), targets)
         return losses, np.asarray(bound.upper - losses), Split(chosen, self.trees.cut[node], left)
 
     def _leaves(self, values: FloatArray, state: Any) -> IntArray:
@@ -387,7 +369,6 @@ class TreeFamily:
         leaves_of_rows(self._walk, self.layout.offset, values, state, leaf)
         return leaf
 
-    def _losses_at(self, leaf: IntArray, targets: Any, slack: float = 0.0) -> FloatArray:
-        label = self.parts.labels(targets)
-        components = self.trees.values[label[:, None], leaf].sum(axis=1) + self.trees.base[label]
-        return self.parts.losses(components - slack, targets)
+    def _sums_at(self, leaf: IntArray, label: IntArray) -> FloatArray:
+        """Components of rows that reach some leaves."""
+        return np.asarray(self.trees.values[label[:, None], leaf].sum(axis=1) + self.trees.base[label])

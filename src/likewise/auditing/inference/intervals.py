@@ -9,7 +9,7 @@ the minimum from above at any one λ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -20,14 +20,12 @@ from scipy.special import betainc
 
 from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import (
-    Bound,
     ConfidenceInterval,
     IntervalAbout,
     check_confidence,
-    finite_sample_bound,
     transport_cost,
 )
-from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
+from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.exact_sum import Moments
 from likewise.core.intervals import least_mean
@@ -377,30 +375,6 @@ def halves(n: int, random_state: RandomState = 0) -> tuple[IntArray, IntArray]:
     n = int(check_number(n, owner="halves", name="n", low=4))
     order = numpy_generator(random_state).permutation(n)
     return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
-
-
-def split_bound(
-    n: int,
-    *,
-    choose: Callable[[IntArray], float],
-    transform: Callable[[IntArray, float], FloatArray],
-    losses: Any,
-    eps: float,
-    upper: float,
-    confidence: float = 0.95,
-    random_state: RandomState = 0,
-) -> Bound:
-    """Bound the population's V(ε) with λ chosen on one half of n people and evaluated on the other."""
-    first, second = halves(n, random_state)
-    lam = float(choose(first))
-    return finite_sample_bound(
-        transform(second, lam),
-        lambda_=lam,
-        eps=eps,
-        upper=upper,
-        losses=np.asarray(to_numpy(losses), dtype=float)[second],
-        confidence=confidence,
-    )
 
 
 # The test of "the gap is at most τ".

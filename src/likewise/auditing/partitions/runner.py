@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,6 @@ from likewise.auditing.partitions.tables import (
     MapFolder,
     ParquetTable,
     Part,
-    Rows,
     Sample,
     parts_of,
     pick_part,
@@ -72,6 +71,8 @@ _FINER = 16
 _SHARE_OF_SAMPLE = 0.2
 
 
+PeopleT = TypeVar("PeopleT", bound=AuditedPeople)
+
 # The work on one part of a table: pure functions of what all parts share and of one part, and sums of their answers.
 
 
@@ -104,19 +105,16 @@ class Job:
         return Path(self.scratch) / f"frontier-{part.index:07d}.npz"
 
     def problems(self, part: Part) -> Iterator[AuditProblem]:
-        """Yield the people of a part, chunk by chunk, as problems of their own."""
-        first = part.first
-        for rows in self.table.chunks(part, self.chunk_rows):
-            yield people_of(self.prepared.problem, rows, first=first)
-            first += len(rows.frame)
+        """Return the people of a part, chunk by chunk, as problems of their own."""
+        return people_in(part, self.table, self.prepared.problem, self.chunk_rows)
 
 
-def people_of(problem: AuditProblem, rows: Rows, first: int = 0) -> AuditProblem:
-    """Return the problem of some people of a table; without labels, their loss is that of the model's own decisions."""
-    if rows.y is not None:
-        return problem.of(rows.frame, rows.y, first=first, absent=rows.absent)
-    found = problem.of(rows.frame, np.zeros(len(rows.frame)), first=first, absent=rows.absent)
-    return found.with_known(y=found.decisions)
+def people_in(part: Part, table: ParquetTable, people: PeopleT, chunk_rows: int) -> Iterator[PeopleT]:
+    """Yield the people of a part, chunk by chunk, with the same questions about them."""
+    first = part.first
+    for rows in table.chunks(part, chunk_rows):
+        yield people.of(rows.frame, rows.y, first=first, absent=rows.absent)
+        first += len(rows.frame)
 
 
 def search_part(job: Job, part: Part) -> tuple[FoundSums, Worst]:
@@ -226,7 +224,8 @@ class Worst:
 
     def merge(self, other: Worst) -> Worst:
         """Return the worst of both."""
-        harm, person = np.concatenate([self.harm, other.harm]), np.concatenate([self.person, other.person])
+        harm = np.concatenate([self.harm, other.harm])
+        person = np.concatenate([self.person, other.person])
         return Worst.of(harm, person, np.concatenate([self.corner, other.corner]), top=self.top)
 
 
@@ -304,17 +303,8 @@ def audit_parquet(
 
 def count_part(job: tuple[ParquetTable, AuditedPeople, int], part: Part) -> SensitiveSums | None:
     """Ask about the counterparts of a part's people, and count what becomes of them."""
-    table, people, chunk_rows = job
-
-    def answers() -> Iterator[SensitiveSums]:
-        first = part.first
-        for rows in table.chunks(part, chunk_rows):
-            found = enumerate_sensitive(people.of(rows.frame, rows.y, first=first, absent=rows.absent))
-            first += len(rows.frame)
-            if found is not None:
-                yield SensitiveSums.of(found)
-
-    total: SensitiveSums | None = added(answers())
+    found = map(enumerate_sensitive, people_in(part, *job))
+    total: SensitiveSums | None = added(SensitiveSums.of(one) for one in found if one is not None)
     return total
 
 
@@ -398,11 +388,11 @@ def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Found | None]
     if not any(search.chooses_prices for search in prepared.searches):
         return prepared, None
     rows, at = sample.rows, sample.random
-    absent = None if rows.absent is None else rows.absent[at]
-    drawn = Rows(rows.frame[at], None if rows.y is None else rows.y[at], absent)
+    y, absent = (None if part is None else part[at] for part in (rows.y, rows.absent))
+    drawn = prepared.problem.of(rows.frame[at], y, absent=absent)
     budget = prepared.budget
     share = budget if budget.seconds is None else Budget(max(_SHARE_OF_SAMPLE * budget.left, 1e-3))
-    searched = search_people(replace(prepared, budget=share), people_of(prepared.problem, drawn))
+    searched = search_people(replace(prepared, budget=share), drawn)
     return replace(prepared, searches=searched.again), searched.found
 
 
@@ -481,7 +471,7 @@ class AuditRunner:
             order = np.argsort(worst.person)
             person = worst.person[order]
             rows = self.job.table.joined(picked, np.searchsorted(numbers, person))
-            people = people_of(self.job.prepared.problem, rows)
+            people = self.job.prepared.problem.of(rows.frame, rows.y, absent=rows.absent)
             support = search_people(_afterwards(self.job), people).found.support
             corner = support.frontier.corners(worst.corner[order])
             maps.append(support.unfair_map(corner, person=person, total=self.n))

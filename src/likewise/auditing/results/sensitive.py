@@ -465,9 +465,7 @@ def rewritten(
     for k, one in enumerate(attributes):
         at = values[:, k]
         for f, part in enumerate(one.fields):
-            code = np.where(at < 0, -1, one.codes[np.maximum(at, 0), f])
-            # A value that stays is not written anew, so that rounding of the encoding does not move it.
-            new.append((part, np.where(code == part.codes[rows], -1, code)))
+            new.append((part, np.where(at < 0, -1, one.codes[np.maximum(at, 0), f])))
     return people.rewrite(rows, new)
 
 

@@ -64,20 +64,14 @@ class Candidates:
 
         chosen = np.asarray(index, dtype=np.int64)
         rows, edit = self.source[chosen], self.edit[chosen]
-        table = self.people.rewrite(rows, self._changes(rows, edit))
+        edited = (edit >= 0) & (edit < len(self.combinations))
+        codes = np.full((len(rows), len(self.fields)), -1)
+        codes[edited] = self.combinations[edit[edited]]
+        table = self.people.rewrite(rows, list(zip(self.fields, codes.T, strict=True)))
         for number, twins in enumerate(self.made):
             at = np.flatnonzero(edit == len(self.combinations) + number)
             table = put_rows(table, twins.iloc[rows[at]], at)
         return table
-
-    def _changes(self, rows: IntArray, edit: IntArray) -> list[tuple[Field, IntArray]]:
-        edited = (edit >= 0) & (edit < len(self.combinations))
-        target = np.full((len(rows), len(self.fields)), -1)
-        target[edited] = self.combinations[edit[edited]]
-        # A value that stays is not written anew, so that rounding of the encoding does not move it.
-        return [
-            (f, np.where(target[:, k] == f.codes[rows], -1, target[:, k])) for k, f in enumerate(self.fields)
-        ]
 
 
 def plan_candidates(

@@ -30,6 +30,7 @@ from likewise.auditing.bounds.moves import (
     VALUE,
     MoveArrays,
 )
+from likewise.auditing.bounds.region_costs import LeastCostForm
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.auditing.problem import AuditProblem
@@ -109,6 +110,7 @@ def options_of(
     """Return the options of some people, given as rows of values."""
     parts: list[FloatArray] = []
     count: list[int] = []
+    basis = LeastCostForm.of(metric, layout.width).basis
     for i, known in enumerate(layout.columns):
         mine = own[:, i]
         value: FloatArray = mine[:, None]
@@ -118,7 +120,7 @@ def options_of(
         usable = np.isfinite(value)
         value = np.where(usable, value, mine[:, None])
         place = value if known.kind == "categorical" else np.asarray(known.place(value), dtype=np.float64)
-        length, shift = _moved(layout, metric, i, place)
+        length, shift = _moved(known, basis, place)
         parts.append(np.concatenate([np.stack([value, place, usable, length], axis=2), shift], axis=2))
         count.append(value.shape[1])
     column = np.repeat(np.arange(layout.n_columns), count).astype(np.int64)
@@ -184,20 +186,14 @@ def _curved_steps(known: Column, own: FloatArray) -> FloatArray:
     return np.concatenate([own[:, None] + np.array([-1.0, 1.0]), np.rint(value)], axis=1)
 
 
-def _moved(layout: TableLayout, metric: Any, column: int, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _moved(known: Column, basis: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Squared length (n, m) and Qᵀ (n, m, k) of the moves from people's own places, the first ones, to others."""
-    known, basis = layout.columns[column], _basis(layout, metric)
     if known.width == 1:
         step = place - place[:, :1]
         return step**2, step[:, :, None] * basis[known.start]
     codes = place.astype(np.int64)
     shift = basis[known.start + codes] - basis[known.start + codes[:, :1]]
     return 2.0 * (codes != codes[:, :1]), shift
-
-
-def _basis(layout: TableLayout, metric: Any) -> FloatArray:
-    # A Euclidean metric may be of any width.
-    return np.asarray(metric.basis, dtype=np.float64) if metric.n_features else np.zeros((layout.width, 0))
 
 
 @dataclass(frozen=True)
@@ -221,14 +217,6 @@ class FoundForPeople:
     person: IntArray
     loss: FloatArray
     cost: FloatArray
-
-    def best(self, lam: float) -> IntArray:
-        """Return the place of the row with the largest loss − λ d² of each person, (n,); λ = ∞ for rows at no distance."""
-        price = np.where(self.cost > 0, np.inf, 0.0) if np.isinf(lam) else lam * self.cost
-        score = self.loss - price
-        order = np.lexsort((-score, self.person))
-        first = np.searchsorted(self.person[order], np.arange(int(self.person[-1]) + 1))
-        return np.asarray(order[first], dtype=np.int64)
 
 
 # Options of all people at once: bounds the memory.
@@ -286,11 +274,9 @@ class MoveSearch:
     @property
     def measure(self) -> tuple[Any, ...]:
         """The metric for compiled loops: Σ = scale·I + Q diag(values) Qᵀ, the values as the last row of Q."""
-        metric, layout = self.metric, self.layout
-        basis = _basis(layout, metric)
-        values = np.asarray(metric.values, dtype=np.float64) if basis.shape[1] else np.zeros(0)
-        top = max(metric.scale, float((metric.scale + values).max(initial=0.0)))
-        return float(metric.scale), COSTS_NOTHING * top, np.ascontiguousarray(np.vstack([basis, values]))
+        form = LeastCostForm.of(self.metric, self.layout.width)
+        basis = np.ascontiguousarray(np.vstack([form.basis, form.values]))
+        return form.scale, COSTS_NOTHING * form.largest, basis
 
     def _by_reading(self, model: MoveArrays, options: Options, targets: Any) -> Any:
         layout, n = self.layout, len(options.known)

@@ -15,8 +15,8 @@ from likewise.auditing.bounds.linear.model import LOSSES, LinearModel, Problem
 from likewise.auditing.bounds.linear.supremum import ExactResult, Solver, exact_supremum
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.inference.certificate import Bound
-from likewise.auditing.inference.intervals import split_bound
+from likewise.auditing.inference.certificate import Bound, finite_sample_bound
+from likewise.auditing.inference.intervals import halves
 from likewise.auditing.people import tabular
 from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
@@ -269,23 +269,14 @@ def exact_bound(
     labels = to_numpy(y)
     shared = {"metric": metric, "domain": domain, "tol": tol, "max_nodes": max_nodes}
 
-    def choose(at: IntArray) -> float:
-        return exact_dual(linear, rows[at], labels[at], eps=eps, **shared).lam
-
-    def transform(at: IntArray, lam: float) -> FloatArray:
-        value = exact_supremum(linear, rows[at], labels[at], lam=lam, **shared).value
-        # The bound of a row may exceed the largest loss by the tolerance.
-        return np.where(value <= ceiling + 2.0 * tol * (1.0 + ceiling), np.minimum(value, ceiling), value)
-
-    return split_bound(
-        len(rows),
-        choose=choose,
-        transform=transform,
-        losses=linear.losses(rows, labels),
-        eps=eps,
-        upper=ceiling,
-        confidence=confidence,
-        random_state=random_state,
+    first, second = halves(len(rows), random_state)
+    lam = float(exact_dual(linear, rows[first], labels[first], eps=eps, **shared).lam)
+    value = exact_supremum(linear, rows[second], labels[second], lam=lam, **shared).value
+    # The bound of a row may exceed the largest loss by the tolerance.
+    value = np.where(value <= ceiling + 2.0 * tol * (1.0 + ceiling), np.minimum(value, ceiling), value)
+    losses = linear.losses(rows, labels)[second]
+    return finite_sample_bound(
+        value, lambda_=lam, eps=eps, upper=ceiling, losses=losses, confidence=confidence
     )
 
 
