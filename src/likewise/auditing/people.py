@@ -170,7 +170,7 @@ class TableCoordinates:
         return self.for_model(self.given(x))
 
     def why_no_made_up_rows(self) -> str | None:
-        """Why the model cannot be asked about rows that only the encoding knows; None where it can."""
+        """Why the model cannot be asked about rows that only the encoding knows; None if it can."""
         unknown = self.kind.unknown if self.kind is not None and self.takes == "table" else ()
         names = self.model.feature_names
         if self.kind is None or not unknown or (names is not None and set(names) <= set(self.kind.dtypes)):
@@ -246,7 +246,7 @@ class TableCoordinates:
     # ---- gradients -------------------------------------------------------------------------------------
 
     def why_no_gradient(self) -> str | None:
-        """Why gradients cannot be followed here; None where they can."""
+        """Why gradients cannot be followed here; None if they can."""
         if not isinstance(self.model, DifferentiableModel):
             return Message("why_not.no_gradient")
         if self.own is None:

@@ -53,7 +53,7 @@ def priced_distance(
     alone: bool = True,
     exact: bool = False,
 ) -> FloatArray:
-    """Squared fair distance of paired rows, exactly 0 where it is rounding."""
+    """Squared fair distance of paired rows, exactly 0 if it is rounding."""
     delta = first - second
     distance = np.maximum(_squared_norm(metric, delta) if alone else metric.squared_norm(delta), 0.0)
     largest = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
@@ -132,7 +132,7 @@ class Coordinates(TableCoordinates):
         return tuple(name for name in self.free if name not in fixed)
 
     def why_no_gradient(self) -> str | None:
-        """Why gradients cannot be followed here; None where they can."""
+        """Why gradients cannot be followed here; None if they can."""
         found = super().why_no_gradient()
         if found is None and self.metric.feature_map is not None:
             return Message("why_not.no_derivative")
@@ -157,7 +157,7 @@ def _encoding_of(X: Any, domain: Any, metric: FairMetric) -> Encoding | None:
 
 
 def _metric_encoding(metric: FairMetric, encoding: Encoding | None, table: TableColumns) -> Encoding | None:
-    """Return the encoding that the metric measures; None where a feature map of its own hides it."""
+    """Return the encoding that the metric measures; None if a feature map of its own hides it."""
     known = tabular(metric.feature_map)
     if known is not None:
         found: Encoding = known.encoding_
@@ -291,7 +291,7 @@ class AuditProblem(AuditedPeople):
     def squared_distance(
         self, x: FloatArray, person: IntArray, *, resolution: float | None = None
     ) -> FloatArray:
-        """Squared fair distance of encoded rows from people, pair by pair; 0 where it is rounding."""
+        """Squared fair distance of encoded rows from people, pair by pair; 0 if it is rounding."""
         place = self.coordinates
         plain = place.metric.without_feature_map()
         if place.metric.feature_map is None:

@@ -191,7 +191,7 @@ def _settings(asked: AuditRequest, problem: AuditProblem) -> dict[str, Any]:
 
 # ---- how far the searches are: on standard error with the time left, or for a function that looks on -------------
 
-# (name of a search, share of it that is done or None where that is not known yet) -> nothing; raising KeyboardInterrupt
+# (name of a search, share of it that is done or None if that is not known yet) -> nothing; raising KeyboardInterrupt
 # ends the search as Ctrl-C does.
 OnProgress: TypeAlias = Callable[[str, float | None], None]
 # (name of a search, budget) -> the same budget, which now shows what it is told.

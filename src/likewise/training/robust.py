@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from likewise.auditing.search.gradient.ascent import RowStatus, SearchResult
-from likewise.auditing.search.gradient.phases import search_each_row
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.checks import check_choice, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
@@ -166,8 +165,7 @@ class RobustObjective(Objective):
         if own is not None and not explore:
             # Most rows have converged before; the network has moved a little since.
             search = replace(search, full_steps=(search.full_steps + 1) // 2)
-        found = search_each_row(
-            search,
+        found = search.run(
             oracle,
             rows.x,
             y,

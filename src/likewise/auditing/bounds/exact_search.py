@@ -42,7 +42,7 @@ class BranchAndBoundSearch(Search):
     prices: tuple[float, tuple[float, ...]] | None = None
 
     def why_not(self, problem: AuditProblem) -> str | None:
-        """Say why no bound is known for the model, where none is."""
+        """Say why no bound is known for the model; None if one is."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
             return Message("why_not.feature_map")
@@ -134,12 +134,12 @@ class ProofSearch(Search):
 
     @classmethod
     def within(cls, *, timed: bool, confidence: float) -> ProofSearch:
-        """Return what is worth its time: all families where the user gave time, else linear models alone."""
+        """Return what is worth its time: all families if the user gave time, else linear models alone."""
         solved = LinearSearch(confidence=confidence)
         return cls((solved, BranchAndBoundSearch()) if timed else (solved,), confidence)
 
     def why_not(self, problem: AuditProblem) -> str | None:
-        """Say why no bound is known for the model, where none is."""
+        """Say why no bound is known for the model; None if one is."""
         reasons = [search.why_not(problem) for search in self.choices]
         if None in reasons or len(reasons) == 1:
             return None if None in reasons else reasons[0]
@@ -253,7 +253,7 @@ def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:
 
 
 def about_decisions(problem: AuditProblem) -> AuditProblem:
-    """Return the same people with another question: the loss is 1 where the decision is not the person's own."""
+    """Return the same people with another question: the loss is 1 if the decision is not the person's own."""
     place = replace(problem.coordinates, model=problem.coordinates.model.with_loss("zero_one"))
     return replace(problem, coordinates=place, y=problem.decisions)
 

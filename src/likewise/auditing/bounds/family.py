@@ -125,7 +125,7 @@ def raised_by_answers(losses: FloatArray, error: float, loss: Loss) -> FloatArra
 
 
 def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | float) -> IntArray:
-    """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none."""
+    """Return the class whose every component is below 0 by more than the slack, (n,); −1 if there is none."""
     label = np.full(len(outputs), -1, dtype=np.int64)
     least = np.broadcast_to(-np.asarray(slack), (len(outputs),))[:, None]
     for y, mixing in enumerate(parts.mixing):
@@ -155,7 +155,7 @@ class Family(ABC):
 
     @abstractmethod
     def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows of values, (n,); −1 where rounding leaves it open."""
+        """The decision of rows of values, (n,); −1 if rounding leaves it open."""
 
     @abstractmethod
     def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:

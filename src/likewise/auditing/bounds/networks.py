@@ -174,7 +174,7 @@ class NetworkFamily(Family):
         return found.label, found.importance, state
 
     def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
+        """The decision of rows of values, (n,); −1 if the model's rounding leaves it open."""
         x = self.layout.encode(values)
         return sure_decisions(
             self.net.outputs(x) @ self._head.T, self.parts, self.net.rounding(x) * self._spread

@@ -345,7 +345,7 @@ class RegionEvaluation:
         return np.where(endless, self.tol + 2.0 * self.family.slack, 0.0)
 
     def costs(self, people: IntArray, values: FloatArray) -> FloatArray:
-        """Squared fair distances; exactly 0 where it is rounding."""
+        """Squared fair distances; exactly 0 if it is rounding."""
         delta = self.layout.encode(values) - self.origin[people]
         cost = np.asarray(self.metric.squared_norm(delta))
         free = cost <= COSTS_NOTHING * self.form.largest * (delta**2).sum(axis=1)

@@ -212,7 +212,7 @@ def _bounds(paths, values, state, shape, scale, box, origin, least, most, label,
     kept_value, kept_start = np.empty(size), np.empty(size + 1, dtype=np.int64)
     ranked = np.empty(size, dtype=np.int64)
     kept_column, kept_cost = np.empty(len(condition), dtype=np.int64), np.empty(len(condition))
-    # What each distinct condition costs at the least; ∞ where the region does not meet it.
+    # What each distinct condition costs at the least; ∞ if the region does not meet it.
     price_of = np.empty(len(column))
     tree_first = np.empty(n_trees + 1, dtype=np.int64)
     share, paid = np.empty((n_trees, n_columns)), np.empty((n_trees, n_columns))

@@ -23,7 +23,7 @@ from likewise.models.tree_ensemble import TreeEnsemble
 
 @compiled
 def side_of(node, column, cut, group, left_words, first_word, low, high, words):  # type: ignore[no-untyped-def]
-    """0 where a region goes left, 1 where it goes right, 2 where both."""
+    """0 if a region goes left, 1 if it goes right, 2 where both."""
     p = column[node]
     g = group[node]
     if g < 0:
@@ -300,7 +300,7 @@ class TreeFamily(Family):
         return self.trees.split_rows(self.layout, base, rng, most)
 
     def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
+        """The decision of rows of values, (n,); −1 if the model's rounding leaves it open."""
         leaf = self._leaves(values, self.state(len(values)))
         label = np.full(len(values), -1, dtype=np.int64)
         for y in range(len(self.trees.base)):

@@ -382,7 +382,7 @@ class DualCurve:
         return _like_input(np.append(self.slopes, 0.0)[index], eps)
 
     def eps_for_gap(self, delta: float) -> float:
-        """Return the smallest budget ε whose gap reaches `delta`; inf where no budget does."""
+        """Return the smallest budget ε whose gap reaches `delta`; inf if no budget does."""
         gaps = self.values - self.base_loss
         if not np.isfinite(delta):
             raise bad_parameter("DualCurve.eps_for_gap", "delta", allowed="a finite number", got=delta)
@@ -493,7 +493,7 @@ class BinnedSteps:
         return BinnedSteps(ALL_BITS, *columns)
 
     def bin_at(self, eps: float, n: float) -> int | None:
-        """Return the bin in which the budget of n rows ends, None where it is more than all of them need."""
+        """Return the bin in which the budget of n rows ends, None if it is more than all of them need."""
         k = int(np.searchsorted(np.cumsum(self.transport) / n, eps, side="right"))
         return k if k < len(self) else None
 

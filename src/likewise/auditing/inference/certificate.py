@@ -43,7 +43,7 @@ class ConfidenceInterval:
     estimate : float
         Of the people at hand.
     low, high : float
-        The ends; `high` is inf where nothing bounds it from above.
+        The ends; `high` is inf if nothing bounds it from above.
     confidence : float
         Probability that the interval covers.
     n : int

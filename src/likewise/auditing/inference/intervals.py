@@ -249,7 +249,7 @@ def betting_upper_limit(
 
 
 def _limit(x: FloatArray, stake: float, wanted: float) -> float:
-    """The least q at which the logarithm of the capital is `wanted`; 1 where it never is."""
+    """The least q at which the logarithm of the capital is `wanted`; 1 if it never is."""
 
     def grown(q: float) -> float:
         return float(np.log1p(stake * (q - x)).sum()) - wanted

@@ -44,7 +44,7 @@ class Bracket:
     upper : float or None
         Not to be exceeded (`Bound`); None where nothing is proved.
     confidence : float, default=1
-        Probability that `upper` holds: 1 where everybody was looked at, less where a sample was.
+        Probability that `upper` holds: 1 if everybody was looked at, less where a sample was.
     method : str, optional
         How `upper` was found, in words.
 

@@ -213,7 +213,7 @@ class AuditResult:
     n : int
         People audited.
     sensitive : SensitiveAnswer or None
-        What changes when only the sensitive columns do, which needs no metric; None where nothing is sensitive.
+        What changes when only the sensitive columns do, which needs no metric; None if nothing is sensitive.
     findings : tuple of Finding
         What has to be known before any number: that the model and the table do not seem to belong together, in which
         case nothing is proved and the audit is not answered; or that the model does not read a sensitive column.

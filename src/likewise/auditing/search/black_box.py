@@ -91,7 +91,7 @@ def probe_cuts(
 def _cuts_of(
     answers: Answers, drawn: FloatArray, column: int, known: Column, size: int, most: int
 ) -> list[float] | None:
-    """Cuts of one number; None where answers change smoothly along it."""
+    """Cuts of one number; None if answers change smoothly along it."""
     grid, at = _looked_at(answers, drawn, column, known, size)
     change = np.abs(np.diff(at, axis=1)).max(axis=2)
     largest = change.max(axis=0)
@@ -270,7 +270,7 @@ _PAIRED = 12
 
 
 def _cost(metric: Any, length: FloatArray, shift: FloatArray) -> FloatArray:
-    """δᵀΣδ from squared lengths and Qᵀδ (…, k), exactly 0 where it is rounding."""
+    """δᵀΣδ from squared lengths and Qᵀδ (…, k), exactly 0 if it is rounding."""
     scale, least, basis = metric
     found = scale * length + (shift**2 * basis[-1]).sum(axis=-1)
     return np.where(found <= least * length, 0.0, found)

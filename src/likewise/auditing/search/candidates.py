@@ -464,7 +464,7 @@ class _Audited:
         return np.asarray(loss.losses(self.evaluated.scores[positions], target))
 
     def squared_distance(self, rows: IntArray, positions: IntArray) -> FloatArray:
-        """Exact squared fair distance pair by pair, 0 where it is rounding."""
+        """Exact squared fair distance pair by pair, 0 if it is rounding."""
         out = np.empty(len(rows))
         features, place = self.evaluated.features, self.problem.coordinates
         metric, exact = place.metric.without_feature_map(), place.metric.feature_map is None

@@ -161,7 +161,7 @@ class Search(ABC):
     chooses_prices : bool
         Whether that holds once the prices λ are chosen, which needs many people: `Found.again`.
     optional : bool
-        Whether it is left out without an error where it cannot serve, even when searches were asked for by name.
+        Whether it is left out without an error if it cannot serve, even when searches were asked for by name.
     from_sample : bool
         Whether `prove_table` says something of a whole table, given people drawn at random from it, and time.
 
@@ -198,11 +198,11 @@ class Search(ABC):
         return 0
 
     def for_parts(self) -> Search | None:
-        """Return this search in a form that can work on parts, None where it has none."""
+        """Return this search in a form that can work on parts, None if it has none."""
         return self if self.in_parts or self.chooses_prices else None
 
     def why_not(self, problem: AuditProblem) -> str | None:
-        """Say why this search cannot serve a problem; None where it can."""
+        """Say why this search cannot serve a problem; None if it can."""
         return None
 
     def settles(self, eps: float) -> bool:

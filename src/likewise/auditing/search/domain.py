@@ -419,7 +419,7 @@ class DomainSearch(Search):
         check_number(self.share, owner="DomainSearch", name="share", low=0.0, high=1.0, open_low=True)
 
     def why_not(self, problem: AuditProblem) -> str | None:
-        """Say why the domain cannot be searched, where it cannot."""
+        """Say why the domain cannot be searched; None if it can."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
             return Message("why_not.feature_map")

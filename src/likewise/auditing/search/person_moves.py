@@ -64,7 +64,7 @@ def beats(loss, cost, goal, reached, best, number):  # type: ignore[no-untyped-d
 
 @compiled
 def next_row(best, expanded):  # type: ignore[no-untyped-def]
-    """The first of the best rows that was not moved on from, or of the second best; −1 where all were."""
+    """The first of the best rows that was not moved on from, or of the second best; −1 if all were."""
     for r in range(best.shape[1]):
         for k in range(len(best)):
             if best[k, r] >= 0 and not expanded[best[k, r]]:
@@ -74,7 +74,7 @@ def next_row(best, expanded):  # type: ignore[no-untyped-def]
 
 @compiled
 def _cost(metric, length, shift):  # type: ignore[no-untyped-def]
-    """δᵀΣδ from the squared length and Qᵀδ (k,), exactly 0 where it is rounding."""
+    """δᵀΣδ from the squared length and Qᵀδ (k,), exactly 0 if it is rounding."""
     scale, least, basis = metric
     found = scale * length
     for k in range(len(shift)):
@@ -166,7 +166,7 @@ def _weigh(  # type: ignore[no-untyped-def]
 
 @compiled
 def _best_moves(columns, option, place, listed, seen, price, sign, best, worth):  # type: ignore[no-untyped-def]
-    """Fill the best option of every listed column at one λ, and what it is worth; −∞ where there is none."""
+    """Fill the best option of every listed column at one λ, and what it is worth; −∞ if there is none."""
     for i in range(len(listed)):
         p = listed[i]
         worth[i], best[i] = -np.inf, 0

@@ -292,7 +292,7 @@ class LinearSearch(Search):
     prices: tuple[float, tuple[float, ...]] | None = None
 
     def why_not(self, problem: AuditProblem) -> str | None:
-        """Say why the model cannot be solved exactly, where it cannot."""
+        """Say why the model cannot be solved exactly; None if it can."""
         place = problem.coordinates
         if place.linear_form() is None:
             return Message("why_not.not_linear")
@@ -353,7 +353,7 @@ def _net(problem: AuditProblem) -> Layers:
 
 
 def _why_not_read(problem: AuditProblem) -> str | None:
-    """Why the weights of a linear model are not believed; None where they answer as it does."""
+    """Why the weights of a linear model are not believed; None if they answer as it does."""
     place, model = problem.coordinates, problem.coordinates.model
     if model.roundoff > 2.0**-53 and (model.gives_probabilities or model.loss.name == "zero_one"):
         return Message("why_not.single_precision")

@@ -409,7 +409,7 @@ def fast_adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, to
 
 
 def _small_layer(space: Space) -> SingleLayer | None:
-    """What the kernel needs of the model, or None where it does not serve."""
+    """What the kernel needs of the model, or None if it does not serve."""
     layer = space.single_layer()
     if layer is None or layer.loss != "cross_entropy":
         return None

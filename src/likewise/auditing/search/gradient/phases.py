@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from likewise.auditing.search.gradient.ascent import (
@@ -27,7 +26,7 @@ from likewise.auditing.search.gradient.spaces import (
     Space,
     free_moves,
 )
-from likewise.core.checks import check_matrix, check_number
+from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError, bad_parameter
 from likewise.data.domain import Domain
 from likewise.fair_metrics.metric import FairMetric
@@ -156,6 +155,7 @@ def prepare(
     generator: torch.Generator | None,
 ) -> SearchTask:
     """Read the metric, draw the random directions and find the probes."""
+    metric = _identity_metric(metric, x)
     penalty = Quadratic.of(metric, x)
     free = x.new_zeros(x.shape[1], 0)
     if metric.n_features and penalty.has_free:
@@ -430,56 +430,10 @@ def _better_track(track: Track, other: Track) -> Track:
     )
 
 
-# Every row of a batch searched by gradients: what came is checked, rows go in blocks, results keep their
-# order.
+# What came is checked; rows go in blocks, and results keep their order.
 
 
-def search_each_row(
-    search: GradientSearch,
-    oracle: Oracle,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    *,
-    metric: FairMetric,
-    domain: Domain,
-    lam: Any,
-    start: torch.Tensor | None = None,
-    generator: torch.Generator | None = None,
-) -> SearchResult:
-    """Search the worst case of every row; the parameters are those of `GradientSearch.run`."""
-    x, y, start = _checked_rows(x, y, start)
-    free_only = np.ndim(lam) == 0 and float(lam) == float("inf")
-    price = float("inf") if free_only else check_number(lam, owner="GradientSearch.run", name="lam", low=0)
-    task = prepare(
-        search,
-        oracle,
-        x,
-        y,
-        metric=_identity_metric(metric, x),
-        domain=domain,
-        lam=price,
-        generator=generator,
-    )
-    size = search.batch_size
-    with torch.no_grad():
-        parts = [
-            search_block(
-                task,
-                x[at : at + size],
-                y[at : at + size],
-                price,
-                None if start is None else start[at : at + size],
-            )
-            for at in range(0, len(x), size)
-        ]
-    if len(parts) == 1:
-        return parts[0]
-    return SearchResult(
-        *(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(SearchResult))
-    )
-
-
-def _checked_rows(
+def checked_rows(
     x: torch.Tensor, y: torch.Tensor, start: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     if not isinstance(x, torch.Tensor) or not isinstance(y, torch.Tensor):
@@ -502,6 +456,14 @@ def _checked_rows(
             )
         start = start.to(x)
     return x, y, start
+
+
+def joined(parts: list[SearchResult]) -> SearchResult:
+    """Return the results of all blocks."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [field.name for field in fields(SearchResult)]
+    return SearchResult(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
 
 
 def _identity_metric(metric: FairMetric, x: torch.Tensor) -> FairMetric:

@@ -43,7 +43,7 @@ class GradientSearch(Search):
     Parameters
     ----------
     subspace_steps : int, default=10
-        Steps of phase 1. It is skipped where the metric has no free direction.
+        Steps of phase 1. It is skipped if the metric has no free direction.
     subspace_step_size : float, default=1.0
         Length of the first step along free directions, in encoded units (it adapts from there);
         with ``method="adam"`` the learning rate of phase 1.
@@ -205,11 +205,22 @@ class GradientSearch(Search):
         SearchResult
             Of the dtype and device of `x`; nothing in it belongs to a graph.
         """
-        from likewise.auditing.search.gradient.phases import search_each_row
+        import torch
 
-        return search_each_row(
-            self, oracle, x, y, metric=metric, domain=domain, lam=lam, start=start, generator=generator
-        )
+        from likewise.auditing.search.gradient.phases import checked_rows, joined, prepare, search_block
+
+        x, y, start = checked_rows(x, y, start)
+        free_only = np.ndim(lam) == 0 and float(lam) == np.inf
+        price = np.inf if free_only else check_number(lam, owner="GradientSearch.run", name="lam", low=0)
+        task = prepare(self, oracle, x, y, metric=metric, domain=domain, lam=price, generator=generator)
+        blocks = [slice(at, at + self.batch_size) for at in range(0, len(x), self.batch_size)]
+        with torch.no_grad():
+            return joined(
+                [
+                    search_block(task, x[at], y[at], price, None if start is None else start[at])
+                    for at in blocks
+                ]
+            )
 
 
 # The search of an audit: rows found by gradients join the support round by round, made valid for a table.
@@ -281,7 +292,7 @@ class _Goal:
         return np.where(distance == 0, loss, -np.inf) if np.isinf(self.lam) else loss - self.lam * distance
 
     def above(self, rows: FloatArray, origin: FloatArray, labels: Any, floor: FloatArray) -> FloatArray:
-        """Objective of several moves of n people, one below the other; −inf where it cannot exceed the floor.
+        """Objective of several moves of n people, one below the other; −inf if it cannot exceed the floor.
 
         A distance is only measured where the loss alone exceeds the floor, which few moves do.
         """
@@ -332,7 +343,7 @@ def _all_rows(domain: Any) -> FloatArray | None:
 
 
 def _values(column: Any) -> list[FloatArray] | None:
-    """All encoded values of one column, or None where they cannot be listed."""
+    """All encoded values of one column, or None if they cannot be listed."""
     if column.immutable:
         return [np.zeros(column.width)]
     if column.kind == "integer":

@@ -109,7 +109,7 @@ class Space(ABC):
         """Return the same for some of the rows, by their indices."""
 
     def single_layer(self) -> SingleLayer | None:
-        """Return the model as a function of the coordinates for a compiled loop; None where none serves."""
+        """Return the model as a function of the coordinates for a compiled loop; None if none serves."""
         return None
 
     def objective(self, loss: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
