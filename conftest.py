@@ -12,6 +12,9 @@ from _pytest.doctest import DoctestModule
 # With it jsonschema builds forty parsers when it is imported, for addresses that no schema here has.
 sys.modules.setdefault("rfc3987_syntax", None)
 
+# Lightning takes two seconds to load: its example is run beside the tests that use it.
+collect_ignore = ["src/likewise/integrations/lightning_module.py"]
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():

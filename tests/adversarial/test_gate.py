@@ -68,12 +68,12 @@ def kinds(result):
 def adult_numbers():
     """Adult as numbers of the table's own units, and what fitting on z-scores sees of it."""
     data = lw.datasets.load_adult()
-    people = data.frame_train.iloc[:3000].reset_index(drop=True).copy()
+    people = data.frame_train.iloc[:1200].reset_index(drop=True).copy()
     for name in people.select_dtypes(exclude="number"):
         people[name] = people[name].astype("category").cat.codes
     people = people.astype(float)
     mean, scale = people.mean(), people.std()
-    return people, np.asarray(data.y_train)[:3000].astype(int), (people - mean) / scale, (mean, scale)
+    return people, np.asarray(data.y_train)[:1200].astype(int), (people - mean) / scale, (mean, scale)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,11 @@ from likewise.core.errors import InputError
 from likewise.evaluation import evaluate, impact_tables
 from likewise.integrations import impact_ratio_metric, log_audit
 
-mlflow = pytest.importorskip("mlflow")
+
+@pytest.fixture
+def mlflow():
+    """Loaded when it is used, not by every process that collects tests."""
+    return pytest.importorskip("mlflow")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +31,7 @@ def audited():
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
+def store(mlflow, tmp_path, monkeypatch):
     """A real store of files: the one that mlflow-skinny brings without a database."""
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -38,7 +42,7 @@ def store(tmp_path, monkeypatch):
     mlflow.set_tracking_uri(before)
 
 
-def test_a_run_holds_the_metrics_the_page_and_the_evidence(audited, store, tmp_path):
+def test_a_run_holds_the_metrics_the_page_and_the_evidence(mlflow, audited, store, tmp_path):
     people, y, decided, result = audited
     impact = impact_tables(decided, people, ["sex"])
     evaluation = evaluate(decided, None, y)
@@ -59,7 +63,7 @@ def test_a_run_holds_the_metrics_the_page_and_the_evidence(audited, store, tmp_p
     }
 
 
-def test_a_run_by_its_id_and_no_run_at_all(audited, store):
+def test_a_run_by_its_id_and_no_run_at_all(mlflow, audited, store):
     result = audited[-1]
     with pytest.raises(InputError, match="no MLflow run is active"):
         log_audit(result)
@@ -71,6 +75,7 @@ def test_a_run_by_its_id_and_no_run_at_all(audited, store):
     assert "audit/audit.html" not in {file.path for file in client.list_artifacts(run.info.run_id, "audit")}
 
 
+@pytest.mark.usefixtures("mlflow")
 def test_the_extra_metric_is_one_that_mlflow_takes(audited):
     people, _, decided, _ = audited
     metric = impact_ratio_metric(people, ["sex"])

@@ -1,5 +1,6 @@
 """Our objectives in skorch's and Lightning's loops: two epochs, and the steps are those of the objective itself."""
 
+import doctest
 import logging
 import warnings
 
@@ -98,6 +99,15 @@ def test_lightning_takes_the_steps_of_the_objective_and_keeps_them_in_a_checkpoi
     again = FairLightningModule(network(), objective)
     again.on_load_checkpoint(torch.load(tmp_path / "state.pt", weights_only=True))
     assert (again.fair_loss.state.step, again.fair_loss.state.lambda_) == (8, module.fair_loss.state.lambda_)
+
+
+def test_the_example_of_the_lightning_module_runs():
+    pytest.importorskip("lightning.pytorch")
+    from likewise.integrations import lightning_module
+
+    found = doctest.testmod(lightning_module)
+    assert found.attempted
+    assert not found.failed
 
 
 def test_only_objectives_are_taken():

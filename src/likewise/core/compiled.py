@@ -59,6 +59,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return _Compiled(function)
 
 
+@compiled
+def fill(target, source):  # type: ignore[no-untyped-def]
+    """``target[:] = source`` for compiled loops, which would take seconds to compile the words of its error."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
 def is_compiled() -> bool:
     """Whether `compiled` compiles here."""
     return _numba() is not None

@@ -93,7 +93,6 @@ def _array_to_frame(estimator: Any, X: Any, names: Sequence[str] | None, *, owne
 
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-_Finding = tuple[int, int, "Violation"]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from likewise.auditing.bounds.tree_tables import peaks
 from likewise.auditing.bounds.trees import highest_leaf, packed, side_of
 from likewise.core.checks import BoolArray, FloatArray
-from likewise.core.compiled import compiled
+from likewise.core.compiled import compiled, fill
 from likewise.explaining.engine import Ask, Effort, Least
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _add(n, p, boxes, heap, counts, best, model, table, person, clauses, stack):
     state[n] = 0 if worst < -slack else 1 if worst > slack else 2
     if state[n] == 1 and _broken(picks[n], offset, clauses) < 0:
         best[0][0] = total
-        best[1][:] = picks[n]
+        fill(best[1], picks[n])
         # Nothing in this box is cheaper than its cheapest row.
         return
     _push(heap, counts[1], key, n)
@@ -231,7 +231,7 @@ def _greedy(best, model, table, person, clauses):  # type: ignore[no-untyped-def
                 reached = _worst(roots, base, trees, first_word, pick)[0]
                 if reached > slack and _broken(pick, offset, clauses) < 0:
                     best[0][0] = spent + extra
-                    best[1][:] = pick
+                    fill(best[1], pick)
                 elif (reached - score) / extra > rate:
                     column, option, rate = p, j, (reached - score) / extra
             pick[p] = before
@@ -382,7 +382,10 @@ def _advance(boxes, heap, counts, best, model, table, person, clauses, work, mos
                         marks[first_word[p] + j // 64] |= np.uint64(1) << np.uint64(j % 64)
         for half in range(2):
             m = counts[0]
-            lows[m], highs[m], words[m], picks[m] = lows[n], highs[n], words[n], picks[n]
+            fill(lows[m], lows[n])
+            fill(highs[m], highs[n])
+            fill(words[m], words[n])
+            fill(picks[m], picks[n])
             if is_category[p]:
                 for w in range(first_word[p], first_word[p + 1]):
                     words[m, w] = words[n, w] & (marks[w] if half == 0 else ~marks[w])

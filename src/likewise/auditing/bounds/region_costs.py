@@ -9,7 +9,7 @@ import numpy as np
 
 from likewise.auditing.bounds.regions import Regions, TableLayout, decode_number, encode_number, encoded_box
 from likewise.core.checks import FloatArray, to_numpy
-from likewise.core.compiled import compiled
+from likewise.core.compiled import compiled, fill
 
 # Compiled coordinate descent on price · d² − slope·x over a region, and the tangents that bound it from
 # below.
@@ -240,13 +240,6 @@ def _choose(low, high, allowed, origin, metric, shape, price, slope, x, inside, 
 
 
 @compiled
-def _copy(source, target):  # type: ignore[no-untyped-def]
-    """Fill target; a row that is assigned would compile, for seconds, the words of an error that cannot happen."""
-    for j in range(len(source)):
-        target[j] = source[j]
-
-
-@compiled
 def least_cost(lower, upper, low, high, allowed, origin, warm, metric, blocks, shape, price, slope, out):  # type: ignore[no-untyped-def]
     """Fill bound (n,), point (n, d) and values (n, P)."""
     bound, point, rows = out
@@ -260,7 +253,7 @@ def least_cost(lower, upper, low, high, allowed, origin, warm, metric, blocks, s
         value, best = tangent(
             lower[i], upper[i], origin[i], metric, blocks, in_block, price[i], slope[i], x, inside
         )
-        _copy(x, point[i])
+        fill(point[i], x)
         for number in range(_SWEEPS):
             if value - best <= _CLOSE * (1.0 + abs(value)):
                 break
@@ -277,7 +270,7 @@ def least_cost(lower, upper, low, high, allowed, origin, warm, metric, blocks, s
             if moved < 1e-12:
                 break
         bound[i] = best
-        _copy(x, point[i])
+        fill(point[i], x)
         _choose(low[i], high[i], allowed[i], origin[i], metric, shape, price[i], slope[i], x, inside, rows[i])
 
 

@@ -198,7 +198,7 @@ def _step(space: Space, state: _State, tol: float) -> None:
         state.status.masked_fill_(lost & state.climbing, RowStatus.NON_FINITE.value)
         state.climbing = state.climbing & ~lost
         _hold(state, lost)
-    _retire(space, state, gain=gain, taken=taken, tol=tol)
+    _retire(state, gain=gain, taken=taken, tol=tol)
 
 
 def _secant(rise: torch.Tensor, end_rise: torch.Tensor, taken: torch.Tensor) -> torch.Tensor:
@@ -212,7 +212,7 @@ def _secant(rise: torch.Tensor, end_rise: torch.Tensor, taken: torch.Tensor) -> 
     return torch.where(taken, root.clamp(0.25, 4.0), root.clamp(0.1, 0.5))
 
 
-def _retire(space: Space, state: _State, *, gain: torch.Tensor, taken: torch.Tensor, tol: float) -> None:
+def _retire(state: _State, *, gain: torch.Tensor, taken: torch.Tensor, tol: float) -> None:
     """Let rows leave that have converged."""
     enough = state.objective.abs().clamp_(min=1.0).mul_(tol)
     promised = state.size * state.rise
