@@ -25,6 +25,7 @@ from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
+from likewise.models.losses import ZeroOne
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
@@ -254,7 +255,10 @@ def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:
 
 def about_decisions(problem: AuditProblem) -> AuditProblem:
     """Return the same people with another question: the loss is 1 if the decision is not the person's own."""
-    place = replace(problem.coordinates, model=problem.coordinates.model.with_loss("zero_one"))
+    place = problem.coordinates
+    # A model that is asked for decisions already was read for them: its reading need not be checked again.
+    if not isinstance(place.model.loss, ZeroOne):
+        place = replace(place, model=place.model.with_loss("zero_one"))
     return replace(problem, coordinates=place, y=problem.decisions)
 
 

@@ -261,11 +261,12 @@ class Arrays:
         return type(self)(*(_like(part, rest) for part in vars(self).values()))
 
     def __len__(self) -> int:
-        return len(self.arrays()[0])
+        first = next(iter(vars(self).values()))
+        return len(first[0] if isinstance(first, tuple) else first)
 
     def take(self, at: Any) -> Self:
         """Return some of the rows."""
-        return self.made_of(None if array is None else array[at] for array in self.arrays())
+        return type(self)(*(_taken(part, at) for part in vars(self).values()))
 
     def put(self, at: Any, other: Self) -> None:
         """Overwrite some of the rows."""
@@ -276,6 +277,14 @@ class Arrays:
 
 def _arrays_in(part: Any) -> Sequence[Any]:
     return part.arrays() if isinstance(part, Arrays) else part if isinstance(part, tuple) else [part]
+
+
+def _taken(part: Any, at: Any) -> Any:
+    if part is None:
+        return None
+    if isinstance(part, tuple):
+        return tuple(_taken(array, at) for array in part)
+    return part.take(at) if isinstance(part, Arrays) else part[at]
 
 
 def _like(part: Any, rest: Iterator[Any]) -> Any:
