@@ -122,7 +122,7 @@ def test_people_of_a_sample_choose_the_prices(small):
     """With prices chosen on some of the people the bound is still one, and rows are still attained."""
     data, folder, metric = small
     model = linear(data)
-    memory, _ = both(small, model, search="exact", eps=0.02)
+    memory = lw.audit(model, data.frame, data.y, metric=metric, domain=data.domain, search="exact", eps=0.02)
     asked = AuditRequest.of(model=model, metric=metric, domain=data.domain, eps=0.02, search="exact")
     parts = audit_asked(asked, ParquetTable.find(folder, "paid"), None, sizes=Sizes(sample=25))
     assert parts.value <= memory.certificate.bound.value * (1 + 1e-9)
