@@ -415,7 +415,7 @@ def test_zero_one(case):
 @pytest.mark.parametrize("name", SCORED)
 def test_hinge_is_the_margin_of_the_librarys_own_scores(name):
     case = case_of(name)
-    assert case.scores is not None
+    assert case.scores is not None, "give the case its scores, or name it among the exceptions of SCORED"
     scores, index = np.asarray(case.scores(), dtype=float), index_of(case)
     if scores.ndim == 1:
         expected = np.maximum(0, 1 - np.where(index == 1, 1, -1) * scores)
