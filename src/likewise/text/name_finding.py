@@ -59,11 +59,11 @@ def known_genders() -> dict[str, str]:
     for name, female, male in zip(shares.index, shares["female"], shares["male"], strict=True):
         found[str(name)] = _tell(float(female), float(male))
     people = evaluation_names()
-    accented = {
+    more = {
         word.partition(":")[0]: {"f": "female", "m": "male"}.get(word.partition(":")[2], "")
-        for word in WORD_LISTS["accented"]
+        for word in WORD_LISTS["more_names"]
     }
-    return found | dict(zip(people["name"], people["gender"], strict=True)) | accented
+    return found | dict(zip(people["name"], people["gender"], strict=True)) | more
 
 
 def gender_of(names: Iterable[str]) -> str:
@@ -100,9 +100,8 @@ ORDINARY = WORD_LISTS["words"] | PLACES_AND_TIMES | PRODUCTS | FIRMS_ALONE | NAM
 DEEDS, ACTS = WORD_LISTS["deeds"], WORD_LISTS["acts"]
 FIRMS = frozenset(name.replace("_", " ").replace("'s", "") for name in WORD_LISTS["firms"])
 _BESIDE = PRODUCTS | PLACES_AND_TIMES | WORD_LISTS["technical"]
-_NO_SURNAMES = (
-    WORD_LISTS["after_a_place_name"] | WORD_LISTS["no_surnames"] | PLACES_AND_TIMES | PRODUCTS | FIRMS_ALONE
-)
+_INSTITUTIONS, _SURNAMES_TOO = WORD_LISTS["after_a_place_name"], WORD_LISTS["surnames_too"]
+_NO_SURNAMES = _INSTITUTIONS | WORD_LISTS["no_surnames"] | PLACES_AND_TIMES | PRODUCTS | FIRMS_ALONE
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -130,7 +129,7 @@ _SAID_BEFORE = re.compile(
 )
 _GREETED_BEFORE = re.compile(rf"\b(?:dear|hi|hello|hey){_BLANK}+(?:(?:{_TITLE}){_BLANK}+)?$", re.IGNORECASE)
 _PLACE_BEFORE = re.compile(
-    r"\b(?:St|Saint|San|Santa|Fort|Ft|Mount|Mt|Port|Lake|New|Los|El|Cape|Point|Camp|Villa|North|South|East|West"
+    r"\b(?:(?i:St|Saint|San|Santa|Fort|Ft|Mount|Mt|Lake)|Port|New|Los|El|Cape|Point|Camp|Villa|North|South|East|West"
     r"|(?:[A-Z]\w+|city|state|town|county|university|bank|college|district|diocese|port|bay|isle) (?:of|at))\.?[ \u00a0]+$"
 )
 _HEADINGS = r"\s*(?:(?:curriculum vitae|cv|r[ée]sum[ée]|profile|cover letter|application)\b[^\n]{0,12}\n\s*)?"
@@ -145,11 +144,17 @@ _FIRM_AFTER = re.compile(
     r"|(?:,? (?:and )?[A-Z][\w-]+){0,3},? (?:and|&) (?:Sons?|Brothers|Daughters|Partners|Company|Co|Associates)\b"
     r"|(?: [A-Z][\w-]+){0,3},? (?:Inc|Ltd|LLC|LLP|PLC|Corp|GmbH|Co|Bros|AG)\b"
 )
+# "Taylor series", "Wilson score".
+_EPONYM_AFTER = re.compile(
+    r"[ \u00a0](?:series|theorem|tests?|method|distribution|criterion|transform|scores?|matrix|filter|equations?|curve|index"
+    r"|information|rank|regression|technique|scale|approach|principle|rule|number|fellow|scholar|grant|award|prize|brand|franchise"
+    r"|clusters?|servers?|queues?|pipelines?|scripts?|framework|library)\b"
+)
 _STATE_AFTER = re.compile(rf", (?:{_any_of(WORD_LISTS['states'])})\b")
 # Where people are, and firms, products and places more often.
 _AT = re.compile(
     r"\b(?:at|in|via|using|joined|joining|near|through|throughout|across|into"
-    r"|(?:work|intern|consult|freelanc|volunteer|contract)\w*[ \u00a0]+(?:for|with)|employed[ \u00a0]+by"
+    r"|(?:work|intern|consult|freelanc|volunteer|contract)\w*[ \u00a0]+for|employed[ \u00a0]+by"
     r"|(?:clients?|customers?|brands?|firms?|companies|tools?|languages?|software|frameworks?)[ \u00a0]+(?:such[ \u00a0]+as|like|including)"
     r"|(?:moved|moving|relocated|travel\w*|went|migrat\w+|switched|deploy\w*)[ \u00a0]+(?:to|from|with|on)"
     r"|(?:written|wrote|writes|coded|codes|programm\w+|built|builds|tests?|tested|automat\w+|implemented)[ \u00a0]+(?:\w+[ \u00a0]+){0,3}(?:in|with|on))"
@@ -160,20 +165,34 @@ _TECHNICAL = re.compile(rf"\b(?:{_any_of(WORD_LISTS['technical'])})\b", re.IGNOR
 _SOCIAL_BEFORE = re.compile(rf"\b(?:{_any_of(WORD_LISTS['social'])})[ \u00a0]+$", re.IGNORECASE)
 _GENDERED = re.compile(r"\b(?:she|he|her|his|hers|him|herself|himself)\b", re.IGNORECASE)
 _PREDICATE = re.compile(r"(?:,? who)?[ \u00a0]([a-z]+(?: [a-z]+){0,2})")
+# "Faith Robinson, CPA," and "Hope Reed, who", "June Park, a nurse".
+_APPOSITION = re.compile(
+    r",? (?:[A-Z]{3,5}\b|Ph\.?D|M\.?D|M\.?B\.?A|R\.?N\b|Esq|Jr|Sr|III?\b|who\b|aged? \d|(?:a|an|our|my|the) [a-z])"
+)
+_PARTICLES = frozenset(
+    {"von", "van", "de", "der", "den", "del", "della", "di", "da", "du", "la", "le", "dos", "bin", "ibn"}
+)
 _AUXILIARIES = WORD_LISTS["auxiliaries"]
 # "We", "Then", "My" before a name begin a sentence and are no part of the name.
-_FUNCTION = WORD_LISTS["no_noun_behind"]
+_FUNCTION = WORD_LISTS["no_noun_behind"] - {"of"}
 _DETERMINERS = frozenset({"the", "a", "an", "this", "that", "in", "at", "no", "every", "some", "any", "more"})
 
-# People that a text names beside the one it is about: superiors, referees, partners of work; and those written to.
+# People that a text names beside the one it is about: superiors and referees; and those it may be about after all.
+_WHOSE = rf"[ \u00a0\n]+(?:(?:my|our|the|her|his|their)(?: [a-z]+){{1,3}},?[ \u00a0]+)?(?:[A-Z]{{2,4}}[ \u00a0]+)?(?:(?:{_TITLE})[ \u00a0]+)*$"
 _OTHER_BEFORE = re.compile(
     r"(?:\b(?:report(?:s|ed|ing)?(?: directly)? to|(?:supervised|managed|mentored|advised|led|headed|trained|coached) by"
-    r"|(?:supervision|guidance|direction|leadership|mentorship) of|under|assistant to|deputy to|assisted|succeed(?:ed|ing)|on behalf of"
-    r"|worked(?: closely)? (?:for|with|under|alongside)|works (?:for|with|under)|working (?:for|with|under|alongside)|collaborat\w+ with|co-?author\w* with|together with|alongside)"
-    r"|\b(?:referees?|references?|supervisors?|advis[oe]rs?|(?:line )?managers?|mentors?|(?:emergency )?contact|co-authors?|spouse|father|mother)(?: \w+)?:)"
-    rf"[ \u00a0\n]+(?:(?:my|our|the|her|his|their)(?: [a-z]+){{1,3}},?[ \u00a0]+)?(?:[A-Z]{{2,4}}[ \u00a0]+)?(?:(?:{_TITLE})[ \u00a0]+)*$"
-    r"|\b(?:my|our|her|his) (?:former |line |direct )?(?:manager|supervisor|boss|advis[oe]r|mentor|director|wife|husband|partner|father|mother)"
-    rf",?[ \u00a0]+(?:(?:{_TITLE})[ \u00a0]+)*$",
+    r"|(?:supervision|guidance|direction|leadership|mentorship) of|under|assistant to|deputy to|assisted|succeed(?:ed|ing)"
+    r"|on behalf of|work(?:s|ed|ing)? for)"
+    r"|\b(?:referees?|references?|supervisors?|advis[oe]rs?|(?:line )?managers?|mentors?|(?:emergency )?contact|co-authors?"
+    rf"|spouse|father|mother)(?: \w+)?:){_WHOSE}",
+    re.IGNORECASE,
+)
+_BESIDE_BEFORE = re.compile(
+    r"(?:\b(?:(?:work(?:s|ed|ing)?|collaborat\w+|co-?author\w*|together)(?: closely)? (?:with|alongside)|alongside"
+    r"|(?:admire|read|quote|cite|inspired|influence)\w*(?: by)?))"
+    rf"{_WHOSE}"
+    r"|\b(?:my|our|her|his) (?:former |line |direct )?(?:manager|supervisor|boss|advis[oe]r|mentor|director|wife|husband"
+    rf"|partner|father|mother),?[ \u00a0]+(?:(?:{_TITLE})[ \u00a0]+)*$",
     re.IGNORECASE,
 )
 _OTHER_AFTER = re.compile(
@@ -234,25 +253,38 @@ class _Reader:
             # What is a name in one place of a text is the same person's in the others, but "mark" after "Mark" is a word.
             if verdict in ("word", "doubtful") and self.keys[place] in sure:
                 verdicts[place] = self._again(place)
-            elif verdict == "doubtful" and self._partner(place, verdicts):
+            elif verdict == "doubtful" and self._partner(place, sure):
                 verdicts[place] = "person"
         told = [n for n, verdict in verdicts.items() if verdict == "person"]
-        others: list[int] = []
-        for n in told:
-            listed = bool(others) and self._listed_after(others[-1], n)
-            if (
-                listed
-                or self._other(n)
-                or (self.keys[n] in {self.keys[o] for o in others} and not self._full(n))
-            ):
-                others.append(n)
-        greeted = [n for n in told if n not in others and _GREETED_BEFORE.search(self.before(n))]
-        if len({self.keys[n] for n in greeted}) < len({self.keys[n] for n in told if n not in others}):
-            others += [n for n in told if self.keys[n] in {self.keys[g] for g in greeted} and n not in others]
+        about, others = self._who_it_is_about(told)
         doubtful = [n for n, verdict in verdicts.items() if verdict == "doubtful"]
-        found = [n for n in told if n not in others]
-        doubtful += [n for n in others if not found or self.keys[n] in {self.keys[f] for f in found}]
-        return People(*([self.words[n] for n in sorted(group)] for group in (found, doubtful, others)))
+        if not about:
+            doubtful, others = doubtful + others, []
+        return People(*([self.words[n] for n in sorted(group)] for group in (about, doubtful, others)))
+
+    def _who_it_is_about(self, told: list[int]) -> tuple[list[int], list[int]]:
+        """Part people into those the text is about and others: superiors, those written to, further full names."""
+        other, beside, about = set[str](), set[str](), set[str]()
+        listed = -1
+        for n in told:
+            key, before = self.keys[n], self.before(n)
+            if (
+                (listed >= 0 and self._listed_after(listed, n))
+                or self._referee(n)
+                or _OTHER_BEFORE.search(before)
+                or _OTHER_AFTER.match(self.after(self.last(n)))
+            ):
+                other.add(key)
+                listed = n
+            else:
+                further = self._full(n) and about - {key} and not self._evident(n)
+                further = further and not self._partner(n, about)
+                weak = further or _BESIDE_BEFORE.search(before) or _GREETED_BEFORE.search(before)
+                (beside if weak else about).add(key)
+        about -= other
+        about, beside = about or (beside - other), beside - about
+        mine = [n for n in told if self.keys[n] in about]
+        return mine, [n for n in told if n not in mine]
 
     def before(self, place: int, reach: int = 72) -> str:
         start = self.words[place].start
@@ -267,15 +299,18 @@ class _Reader:
 
     def joined(self, place: int) -> bool:
         """Whether a capitalised word follows, behind one blank or an initial's dot."""
-        if not self.capital(place + 1):
+        if not self.capital(place + 1) or self.words[place + 1].text == "I":
             return False
         between = self.text[self.words[place].end : self.words[place + 1].start]
-        return between in (" ", "\u00a0") or (between == ". " and len(self.words[place].text) == 1)
+        initial = len(self.words[place].text) == 1
+        return between in (" ", "\u00a0") or (initial and between in (". ", "'", "’"))
 
     def last(self, place: int) -> int:
         """The last capitalised word of the name that begins here."""
         first = place
-        while self.joined(place) and not (place > first and self.words[place].text.isupper()):
+        while self.joined(place) and not (
+            place > first and len(self.words[place].text) > 1 and self.words[place].text.isupper()
+        ):
             place += 1
         return place
 
@@ -294,6 +329,8 @@ class _Reader:
             return "not"
         if not word.text[0].isupper():
             said = _SAID_BEFORE.search(before) or _GREETED_BEFORE.search(before)
+            if key in ORDINARY:
+                said = re.search(r"\bname(?: is|:) $", before.lower())
             return "person" if said or (self.no_capitals and key not in ORDINARY) else "word"
         if self._evident(place):
             return "person"
@@ -303,6 +340,8 @@ class _Reader:
         bare = re.match(r"['’]s(?:[.,;!?\n]|$| (?:and|or|in|as|for|from|on)\b)", self.after(place))
         branded = branded or (bare and not re.search(r"\b(?:of|than|is|are|was|were|be) $", before))
         if key not in ORDINARY:
+            if self._behind_stranger(place):
+                return "doubtful"
             if full and (_AT.search(before) or re.search(r"\bthe $", before)):
                 return "not"
             if _AT.search(before):
@@ -311,12 +350,29 @@ class _Reader:
             return "doubtful" if branded or technical or self._beside_product(place) else "person"
         return "word" if branded else self._listed(place, full)
 
+    def _behind_stranger(self, place: int) -> bool:
+        """Whether a capitalised word that is no common beginning stands before: a first name that nobody listed."""
+        if (
+            place == 0
+            or not self.capital(place - 1)
+            or self.keys[place - 1]
+            or self.words[place - 1].text.isupper()
+        ):
+            return False
+        previous = folded(self.words[place - 1].text)
+        common = previous in WORD_LISTS["beginnings"] | _FUNCTION | _NO_SURNAMES or previous.endswith(
+            ("ly", "ing", "ed")
+        )
+        return self._spaced(place) and not common
+
     def _listed(self, place: int, full: bool) -> str:
         """The verdict on a name that is a word, a place or a product too."""
         key, before = self.keys[place], self.before(place)
         end = self.last(place) if full else place
         deed, act = self._does(end, DEEDS), self._does(end, ACTS)
         gendered = _GENDERED.search(self.sentence(place)[self.sentence(place).find(self.words[place].text) :])
+        if full and re.search(r"\b[Tt]he $", before):
+            return "not"
         if full and not _AT.search(before):
             with_person = key in NAMES_TOO and re.search(r"\b(?:by|with|about|for) $", before)
             if (
@@ -324,6 +380,8 @@ class _Reader:
                 or act
                 or _SOCIAL_BEFORE.search(before)
                 or with_person
+                or _APPOSITION.match(self.after(end))
+                or self._verb_like(end)
                 or (gendered and re.match(r"[ \u00a0][a-z]", self.after(end)))
             ):
                 return "person"
@@ -333,7 +391,7 @@ class _Reader:
             return "word"
         if self._begins(place):
             technical = self._technical(place)
-            if deed and not technical:
+            if (deed and not technical) or re.match(r" and (?:his|her)\b", self.after(place)):
                 return "person"
             return "person" if act and gendered and key not in WORD_LISTS["words"] - NAMES_TOO else "word"
         previous = self.words[place - 1].text
@@ -364,6 +422,9 @@ class _Reader:
                 break
         return False
 
+    def _verb_like(self, place: int) -> bool:
+        return re.match(r"[ \u00a0][a-z]{2,}(?:[^s]s|ed)(?:[ \u00a0.,;]|$)", self.after(place)) is not None
+
     def _spaced(self, place: int) -> bool:
         return self.text[self.words[place - 1].end : self.words[place].start] in (" ", "\u00a0")
 
@@ -375,7 +436,9 @@ class _Reader:
         """Behind a title or an introduction, in the first line of a CV, or in an address with the surname."""
         before, word = self.before(place), self.words[place]
         if _SAID_BEFORE.search(before) or _GREETED_BEFORE.search(before):
-            return not before.lower().rstrip().endswith("called") or self.keys[place] not in ORDINARY
+            return (
+                not before.lower().rstrip().endswith(("called", "named")) or self.keys[place] not in ORDINARY
+            )
         full = self._full(place)
         if _TITLE_BEFORE.search(before):
             return True
@@ -394,22 +457,28 @@ class _Reader:
             and not _TITLE_BEFORE.search(self.before(place))
         ):
             return False
-        return following in WORD_LISTS["surnames_too"] or following not in _NO_SURNAMES
+        return following in _SURNAMES_TOO or following not in _NO_SURNAMES
 
     def _not_a_person(self, place: int) -> bool:
         """A surname, a firm, a place, or a part of another word."""
-        word, before, after = self.words[place], self.before(place), self.after(place)
+        word, key, before, after = self.words[place], self.keys[place], self.before(place), self.after(place)
         if len(word.text) < 2 or _inside_other(self.text, word) or _PLACE_BEFORE.search(before):
             return True
         if _FIRM_BEFORE.search(before) or _FIRM_AFTER.match(after) or _STATE_AFTER.match(after):
+            return True
+        if _EPONYM_AFTER.match(after) and (key in ORDINARY or not self._begins(place)):
             return True
         if _RULER_BEFORE.search(before) or self._in_firm(place) or self._ends_as_firm(place):
             return True
         if _TITLE_BEFORE.search(before) and not self.joined(place):
             return True  # "Mr. James": a surname
+        between = self.text[self.words[place - 1].end : word.start] if place else ""
+        if self.no_capitals and place and self.keys[place - 1] not in ORDINARY and self.keys[place - 1]:
+            return between == " "  # "sarah mitchell"
+        if place and folded(self.words[place - 1].text) in _PARTICLES and between.isspace():
+            return True
         if not self.capital(place - 1) or not self.capital(place):
             return False
-        between = self.text[self.words[place - 1].end : word.start]
         previous = self.words[place - 1].text
         if not re.fullmatch(r"\.?[ \u00a0]", between):
             return False
@@ -417,11 +486,11 @@ class _Reader:
             return True  # "E. James"
         if between[0] == "." or folded(previous) in _FUNCTION or _TITLE_BEFORE.search(before):
             return False
-        key = self.keys[place - 1]
-        if key:
-            return key not in ORDINARY or self._verdict(place - 1) == "person"
+        if self.keys[place - 1]:
+            return self.keys[place - 1] not in ORDINARY or self._verdict(place - 1) == "person"
         # "Baker McKenzie", "Neiman Marcus": behind another capital that does not begin the sentence.
-        return not self._begins(place - 1) and not previous.isupper() and not self._is_role(place - 1)
+        begins = self._begins(place - 1)
+        return not begins and not previous.isupper() and not self._is_role(place - 1)
 
     def _is_role(self, place: int) -> bool:
         """Whether the word is no name but stands before one: "Director Emily Hart", "Monday Emily left"."""
@@ -429,16 +498,20 @@ class _Reader:
 
     def _ends_as_firm(self, place: int) -> bool:
         """Whether the name that begins here has a word such as Street or College in it; "Emily Park" may be a person."""
-        last, before = min(self.last(place), place + 3), self.before(place)
+        last, before = min(self.last(place), place + 5), self.before(place)
         for n in range(place + 1, last + 1):
             ending = folded(self.words[n].text)
-            if ending in WORD_LISTS["surnames_too"] and n == place + 1 == last:
-                acts = self._does(n, DEEDS | ACTS)
-                titled = any(cue.search(before) for cue in (_TITLE_BEFORE, _SAID_BEFORE, _OTHER_BEFORE))
-                sure = acts and self.keys[place] not in ORDINARY
-                return not (titled or sure or self.header[0] == self.words[place].start)
-            if ending in WORD_LISTS["after_a_place_name"]:
+            if ending not in _INSTITUTIONS or re.match(r"\. [A-Z]", self.after(n)):
+                continue
+            if ending not in _SURNAMES_TOO or n < last or n > place + 1:
                 return True
+            # "Emily Park" may be a person.
+            person = self._does(n, DEEDS | ACTS) or _SOCIAL_BEFORE.search(before)
+            titled = any(
+                cue.search(before) for cue in (_TITLE_BEFORE, _SAID_BEFORE, _OTHER_BEFORE, _BESIDE_BEFORE)
+            )
+            sure = titled or self.header[0] == self.words[place].start
+            return not (sure or (person and self.keys[place] not in ORDINARY))
         return False
 
     def _in_firm(self, place: int) -> bool:
@@ -487,42 +560,36 @@ class _Reader:
     def _again(self, place: int) -> str:
         """The verdict on a word that is somebody's name elsewhere in the text."""
         key, word = self.keys[place], self.words[place]
+        before = self.before(place)
         if key not in ORDINARY:
             return "person"
-        if (
-            not word.text[0].isupper()
-            or _AT.search(self.before(place))
-            or self._technical(place)
-            or self._beside_product(place)
-        ):
+        if not word.text[0].isupper() or self._technical(place) or self._beside_product(place):
             return "word"
-        if word.text.isupper() != self.words[self.keys.index(key)].text.isupper() and key in PLACES_AND_TIMES:
-            return "word"
-        named = re.match(r"['’]s?\b|[,.;:!?)\n]|$", self.after(place)) or self._does(
-            place, DEEDS | ACTS | _FUNCTION
+        if self._full(place) or (self._begins(place) and self._does(place, DEEDS | ACTS)):
+            return "person"
+        if re.match(r"['’]s? [a-z]", self.after(place)) or _SOCIAL_BEFORE.search(before):
+            return "person"
+        elsewhere = _AT.search(before) or re.search(
+            r"\b(?:to|from|of|by|since|until|the|a|an|this|last|next|named) $", before
         )
-        if key in PLACES_AND_TIMES | FIRMS_ALONE | PRODUCTS and not (named and self._begins(place)):
-            return (
-                "word"
-                if re.search(r"\b(?:to|from|of|by|since|until|and|or|,) $", self.before(place)) or not named
-                else "doubtful"
-            )
-        return "person" if named or self._full(place) else "word"
+        things = re.match(r"[ \u00a0](?:\d|[a-z])|:? \d", self.after(place)) and not self._does(
+            place, DEEDS | ACTS | _FUNCTION - {"of"}
+        )
+        if elsewhere or things or (key in PLACES_AND_TIMES and re.search(r", $", before)):
+            return "word"
+        return "doubtful" if key in PLACES_AND_TIMES | FIRMS_ALONE | PRODUCTS else "person"
 
-    def _partner(self, place: int, verdicts: Mapping[int, str]) -> bool:
-        """Whether "and" joins the name to a person: "Emily and Grace Lee"."""
+    def _partner(self, place: int, people: Collection[str]) -> bool:
+        """Whether "and" joins the name to one of these people: "Emily and Grace Lee"."""
         return any(
-            verdicts.get(n) == "person" and self.text[self.words[n].end : self.words[place].start] == " and "
-            for n in (place - 2, place - 3)
-            if n >= 0
+            self.keys[n] in people
+            and self.text[self.words[self.last(n)].end : self.words[place].start] == " and "
+            for n in range(max(0, place - 4), place)
         )
 
-    def _other(self, place: int) -> bool:
-        """Whether the text names somebody here whom it is not about."""
-        if _OTHER_BEFORE.search(self.before(place)) or _OTHER_AFTER.match(self.after(self.last(place))):
-            return True
+    def _referee(self, place: int) -> bool:
         section = _REFEREES.search(self.text)
-        return section is not None and self.words[place].start >= section.end() and section.start() > 0
+        return section is not None and 0 < section.start() < self.words[place].start
 
     def _listed_after(self, first: int, place: int) -> bool:
         """Whether a list of people goes on: "Referees: Susan Hill, Peter Grant"."""
@@ -548,23 +615,28 @@ def name_changes(text: str, found: Collection[Word], new_names: Mapping[str, str
     """Return what replaces names: the words, their possessives, initials before the surname, addresses."""
     changes = []
     surnames: dict[str, str] = {}
-    words = list(words_of(text))
-    starts = {word.start: place for place, word in enumerate(words)}
+    reader = _Reader(text)
+    starts = {word.start: place for place, word in enumerate(reader.words)}
     for word in found:
-        new = new_names[name_key(word.text)]
+        key, place = name_key(word.text), starts[word.start]
+        new = new_names[key]
         written = like_case(new, word.text) if word.text[0].isupper() else new.lower()
-        changes.append(_with_possessive(text, word, written))
-        place = starts[word.start] + 1
-        if place < len(words) and _one_space(text, word, words[place]) and words[place].text[0].isupper():
-            surnames[folded(words[place].text)] = name_key(word.text)
+        last = reader.last(place)
+        if reader.joined(place) and _women(key, reader.keys[place + 1]):
+            place += 1  # "Mary Ann"
+        whole = Word(text[word.start : reader.words[place].end], word.start)
+        changes.append(_with_possessive(text, whole, written))
+        surnames.update(
+            {folded(one.text): key for one in reader.words[place + 1 : last + 1] if len(one.text) > 1}
+        )
     changes += _initials(text, surnames, new_names)
     for low, high in addresses(text):
         changes += _in_address(text, low, high, new_names, surnames)
     return changes
 
 
-def _one_space(text: str, word: Word, following: Word) -> bool:
-    return text[word.end : following.start] in (" ", "\u00a0")
+def _women(*keys: str) -> bool:
+    return all(key not in ORDINARY and known_gender(key) == "female" for key in keys)
 
 
 def _with_possessive(text: str, word: Word, new: str) -> Change:
@@ -582,7 +654,8 @@ def _initials(text: str, surnames: Mapping[str, str], new_names: Mapping[str, st
     changes = []
     for surname, name in surnames.items():
         pattern = re.compile(
-            rf"(?<![\w.])([^\W\d_])(?=\.[ \u00a0]?{re.escape(surname)}(?!\w))", re.IGNORECASE
+            rf"(?<![\w.])([^\W\d_])(?=\.[ \u00a0]?(?:[A-Z]\.[ \u00a0]?)?{re.escape(surname)}(?!\w))",
+            re.IGNORECASE,
         )
         changes += [
             Change(hit.start(1), hit[1], new_names[name][0].upper())

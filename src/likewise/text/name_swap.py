@@ -132,10 +132,9 @@ class NameSwap:
         genders = {known_gender(name_key(word.text)) for word in found}
         if genders >= {wanted, other} or (has_pronouns(text, other) and has_pronouns(text, wanted)):
             return _MIXED
-        if has_pronouns(text, other):
-            for word in others:
-                if known_gender(name_key(word.text)) != wanted:
-                    return f"doubtful: a pronoun may be {found[0].text}'s or {word.text}'s"
+        for word in others:
+            if known_gender(name_key(word.text)) != wanted and has_pronouns(text, other, word.start):
+                return f"doubtful: a pronoun may be {found[0].text}'s or {word.text}'s"
         changes, doubtful = pronoun_changes(text, wanted)
         if doubtful:
             return f"doubtful: “{doubtful[0]}” is him or his of a man"

@@ -32,9 +32,9 @@ _JUDGED = frozenset({"find", "finds", "found", "think", "thought", "believe", "k
 _ADJECTIVE = re.compile(r".+(?:able|ible|ful|ive|ous|ant|ent|ic|al|ing|ed)$")
 
 
-def has_pronouns(text: str, gender: str) -> bool:
-    """Whether a text has pronouns of a gender."""
-    return any(folded(word.text) in _GENDERED[gender] for word in words_of(text))
+def has_pronouns(text: str, gender: str, behind: int = 0) -> bool:
+    """Whether a text has pronouns of a gender behind a place."""
+    return any(word.start >= behind and folded(word.text) in _GENDERED[gender] for word in words_of(text))
 
 
 def pronoun_changes(text: str, gender: str) -> tuple[list[Change], list[str]]:
@@ -75,7 +75,7 @@ def _role_of_her(text: str, words: list[Word], place: int) -> str:
         return "object" if stands == "alone" else "doubtful"
     following = folded(words[place + 1].text)
     previous = folded(words[place - 1].text) if place else ""
-    if following in _OWNED:
+    if following in _OWNED or (len(following) > 1 and words[place + 1].text.isupper() and not text.isupper()):
         return "possessive"
     if following in _QUANTITIES:
         return "object" if previous in _TWO_OBJECTS else "doubtful"
@@ -97,7 +97,8 @@ def _stands_alone(text: str, words: list[Word], place: int) -> str:
             return "doubtful" if adverbs else "before a noun"  # "her 10 years of practice"
         if between.strip(" \n\t\"'“‘(\u00a0") or following in _NO_NOUN:
             return "alone"
-        adverb = following in _ADVERBS or (following.endswith("ly") and following not in _LY_ADJECTIVES)
-        if not adverb and following not in _DEGREES:
+        degree = following in _DEGREES or following in _LY_ADJECTIVES
+        adverb = following in _ADVERBS or (following.endswith("ly") and not degree)
+        if not adverb and not degree:
             return "doubtful" if adverbs else "before a noun"
         adverbs, place = adverbs + adverb, place + 1
