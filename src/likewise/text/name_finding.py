@@ -137,6 +137,9 @@ _HEADER = re.compile(
     rf"{_HEADINGS}(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){{1,3}})[ \u00a0]*(?:\n|[|•·–—(<]|, ?[^\n]*\n|$)",
     re.IGNORECASE,
 )
+_PLACED_BEFORE = re.compile(
+    rf"\b(?:on|at|in|near|to|of|the|off|from|along|visit\w*|through|via){_BLANK}+$", re.IGNORECASE
+)
 # "Johnson & Johnson", "Smith + Co", "Dean, Foster and Partners": a firm.
 _FIRM_BEFORE = re.compile(r"[&+][ \u00a0]*$")
 _FIRM_AFTER = re.compile(
@@ -153,7 +156,7 @@ _EPONYM_AFTER = re.compile(
 _STATE_AFTER = re.compile(rf", (?:{_any_of(WORD_LISTS['states'])})\b")
 # Where people are, and firms, products and places more often.
 _AT = re.compile(
-    r"\b(?:at|in|via|using|joined|joining|near|through|throughout|across|into"
+    r"\b(?:at|in|via|us(?:e|es|ed|ing)|joined|joining|near|through|throughout|across|into"
     r"|(?:work|intern|consult|freelanc|volunteer|contract)\w*[ \u00a0]+for|employed[ \u00a0]+by"
     r"|(?:clients?|customers?|brands?|firms?|companies|tools?|languages?|software|frameworks?)[ \u00a0]+(?:such[ \u00a0]+as|like|including)"
     r"|(?:moved|moving|relocated|travel\w*|went|migrat\w+|switched|deploy\w*)[ \u00a0]+(?:to|from|with|on)"
@@ -161,6 +164,7 @@ _AT = re.compile(
     r"[ \u00a0]+$",
     re.IGNORECASE,
 )
+_INSIDE = re.compile(rf"\b(?:at|in|near|via|using|into|across|throughout){_BLANK}+$", re.IGNORECASE)
 _TECHNICAL = re.compile(rf"\b(?:{_any_of(WORD_LISTS['technical'])})\b", re.IGNORECASE)
 _SOCIAL_BEFORE = re.compile(rf"\b(?:{_any_of(WORD_LISTS['social'])})[ \u00a0]+$", re.IGNORECASE)
 _GENDERED = re.compile(r"\b(?:she|he|her|his|hers|him|herself|himself)\b", re.IGNORECASE)
@@ -239,7 +243,13 @@ class _Reader:
         self.keys = [name_key(word.text) for word in self.words]
         self.no_capitals = text == text.lower()
         header = _HEADER.match(text)
-        self.header = header.span("name") if header and ("\n" in text.strip() or "@" in text) else (0, 0)
+        headed = header is not None and ("\n" in text.strip() or "@" in text)
+        self.header = header.span("name") if header and headed else (-1, -1)
+        self.titled = {
+            folded(word.text)
+            for place, word in enumerate(self.words)
+            if _TITLE_BEFORE.search(self.before(place)) and not self.joined(place)
+        }
         self.handles = folded(" ".join(text[low:high] for low, high in addresses(text)))
 
     def people(self) -> People:
@@ -257,7 +267,17 @@ class _Reader:
                 verdicts[place] = "person"
         told = [n for n, verdict in verdicts.items() if verdict == "person"]
         about, others = self._who_it_is_about(told)
-        doubtful = [n for n, verdict in verdicts.items() if verdict == "doubtful"]
+        # Beside somebody else whom the text is about, "Bryant Park" and "at Emory" stay whether they are people or not.
+        mine = {self.keys[n] for n in about}
+        doubtful = [
+            n
+            for n, verdict in verdicts.items()
+            if verdict == "doubtful"
+            and not (
+                mine - {self.keys[n]}
+                and (self.joined(n) or self._referee(n) or _INSIDE.search(self.before(n)))
+            )
+        ]
         if not about:
             doubtful, others = doubtful + others, []
         return People(*([self.words[n] for n in sorted(group)] for group in (about, doubtful, others)))
@@ -335,12 +355,13 @@ class _Reader:
         if self._evident(place):
             return "person"
         full = self._full(place)
-        branded = re.match(r"['’]s [A-Z][a-z]", self.after(place)) and not _GENDERED.search(self.text)
+        owned = re.match(r"['’]s ([A-Z]\w*[a-z]\w*)", self.after(place))
+        branded = owned and folded(owned[1]) not in _BESIDE and not _GENDERED.search(self.text)
         # "I was at Emily's": a brand, or a house.
-        bare = re.match(r"['’]s(?:[.,;!?\n]|$| (?:and|or|in|as|for|from|on)\b)", self.after(place))
+        bare = re.match(r"['’]s(?:[.,;!?\n]|$| (?:and|or) [A-Z]| (?:in|as|for|from|on)\b)", self.after(place))
         branded = branded or (bare and not re.search(r"\b(?:of|than|is|are|was|were|be) $", before))
         if key not in ORDINARY:
-            if self._behind_stranger(place):
+            if self._behind_stranger(place) or self._in_list(place) or self._ending(place) == "either":
                 return "doubtful"
             if full and (_AT.search(before) or re.search(r"\bthe $", before)):
                 return "not"
@@ -361,9 +382,17 @@ class _Reader:
             return False
         previous = folded(self.words[place - 1].text)
         common = previous in WORD_LISTS["beginnings"] | _FUNCTION | _NO_SURNAMES or previous.endswith(
-            ("ly", "ing", "ed")
+            ("ly", "ing")
         )
         return self._spaced(place) and not common
+
+    def _in_list(self, place: int) -> bool:
+        """Whether the line is a list of capitalised names alone, which may be those of firms."""
+        start = self.text.rfind("\n", 0, self.words[place].start) + 1
+        line = self.text[start:].split("\n", 1)[0]
+        items = [item.strip(" .") for item in re.split(r"[,;/|•]|:(?= )| and ", line)]
+        names = [re.fullmatch(r"(?:[A-Z&][\w.'’-]*[ \u00a0]?)+", item) for item in items]
+        return len(items) > 2 and all(names)
 
     def _listed(self, place: int, full: bool) -> str:
         """The verdict on a name that is a word, a place or a product too."""
@@ -443,8 +472,8 @@ class _Reader:
         if _TITLE_BEFORE.search(before):
             return True
         surname = folded(self.words[self.last(place)].text)
-        held = full and self.keys[place] in self.handles and surname in self.handles
-        return held or (full and self.header[0] == word.start and word.end <= self.header[1])
+        held = (self.keys[place] in self.handles and surname in self.handles) or surname in self.titled
+        return (full and held) or (full and self.header[0] == word.start and word.end <= self.header[1])
 
     def _full(self, place: int) -> bool:
         """Whether what follows can be a surname."""
@@ -462,13 +491,15 @@ class _Reader:
     def _not_a_person(self, place: int) -> bool:
         """A surname, a firm, a place, or a part of another word."""
         word, key, before, after = self.words[place], self.keys[place], self.before(place), self.after(place)
+        if _TITLE_BEFORE.search(word.text + " ") and self.joined(place):
+            return True  # "Miss Hart"
         if len(word.text) < 2 or _inside_other(self.text, word) or _PLACE_BEFORE.search(before):
             return True
         if _FIRM_BEFORE.search(before) or _FIRM_AFTER.match(after) or _STATE_AFTER.match(after):
             return True
         if _EPONYM_AFTER.match(after) and (key in ORDINARY or not self._begins(place)):
             return True
-        if _RULER_BEFORE.search(before) or self._in_firm(place) or self._ends_as_firm(place):
+        if _RULER_BEFORE.search(before) or self._in_firm(place) or self._ending(place) == "firm":
             return True
         if _TITLE_BEFORE.search(before) and not self.joined(place):
             return True  # "Mr. James": a surname
@@ -496,29 +527,30 @@ class _Reader:
         """Whether the word is no name but stands before one: "Director Emily Hart", "Monday Emily left"."""
         return folded(self.words[place].text) in WORD_LISTS["no_surnames"] | PLACES_AND_TIMES
 
-    def _ends_as_firm(self, place: int) -> bool:
-        """Whether the name that begins here has a word such as Street or College in it; "Emily Park" may be a person."""
-        last, before = min(self.last(place), place + 5), self.before(place)
+    def _ending(self, place: int) -> str:
+        """Return "firm" if a word such as Street is in the name, "surname" for "Dr. Emily Park", "either" if it cannot be told."""
+        last, before, key = min(self.last(place), place + 5), self.before(place), self.keys[place]
         for n in range(place + 1, last + 1):
             ending = folded(self.words[n].text)
             if ending not in _INSTITUTIONS or re.match(r"\. [A-Z]", self.after(n)):
                 continue
-            if ending not in _SURNAMES_TOO or n < last or n > place + 1:
-                return True
-            # "Emily Park" may be a person.
-            person = self._does(n, DEEDS | ACTS) or _SOCIAL_BEFORE.search(before)
-            titled = any(
-                cue.search(before) for cue in (_TITLE_BEFORE, _SAID_BEFORE, _OTHER_BEFORE, _BESIDE_BEFORE)
-            )
-            sure = titled or self.header[0] == self.words[place].start
-            return not (sure or (person and self.keys[place] not in ORDINARY))
-        return False
+            if ending not in _SURNAMES_TOO or n < last or n > place + 1 or _PLACED_BEFORE.search(before):
+                return "firm"
+            cues = (_TITLE_BEFORE, _SAID_BEFORE, _OTHER_BEFORE, _BESIDE_BEFORE)
+            sure = any(cue.search(before) for cue in cues) or ending in self.titled
+            if sure or self.header[0] == self.words[place].start:
+                return "surname"
+            if key in ORDINARY - NAMES_TOO:
+                return "firm"
+            return "surname" if self._does(n, DEEDS | ACTS) or _SOCIAL_BEFORE.search(before) else "either"
+        return ""
 
     def _in_firm(self, place: int) -> bool:
         """Whether the word is part of the name of a firm, an institution, a product or somebody famous that is listed."""
         for length in (1, 2, 3):
             for start in range(max(0, place - length + 1), place + 1):
-                run = self.words[start : start + length]
+                # Three words may have "s" of a possessive among them: "Victoria's Secret".
+                run = [word for word in self.words[start : start + length + 1] if word.text != "s"][:length]
                 name = " ".join(folded(word.text) for word in run)
                 if name in FIRMS and (self.no_capitals or all(word.text[0].isupper() for word in run)):
                     return True
@@ -528,14 +560,7 @@ class _Reader:
         return _TECHNICAL.search(self.sentence(place)) is not None
 
     def _beside_product(self, place: int) -> bool:
-        """Whether a listed product or place stands before or behind "and", "or" or a comma."""
-        text, word = self.text, self.words[place]
-        for n, between in (
-            (place - 1, text[self.words[place - 1].end : word.start] if place else ""),
-            (place + 1, text[word.end : self.words[place + 1].start] if place + 1 < len(self.words) else ""),
-        ):
-            if between in (", ", "/") and self.capital(n) and self.keys[n] in PRODUCTS:
-                return True
+        """Whether a listed product or place stands before or behind "and" or "or"."""
         for n, step in ((place - 2, place - 1), (place + 2, place + 1)):
             if (
                 0 <= n < len(self.words)
@@ -549,13 +574,12 @@ class _Reader:
 
     def _surnames(self, verdicts: Mapping[int, str]) -> set[str]:
         """Words that stand behind a title alone, or behind a first name, somewhere in the text."""
-        found = set()
-        for place in range(len(self.words)):
-            if _TITLE_BEFORE.search(self.before(place)) and not self.joined(place):
-                found.add(folded(self.words[place].text))
-            elif verdicts.get(place) == "person" and self.joined(place):
-                found.add(folded(self.words[place + 1].text))
-        return found
+        behind = {
+            folded(self.words[n + 1].text)
+            for n, one in verdicts.items()
+            if one == "person" and self.joined(n)
+        }
+        return self.titled | behind
 
     def _again(self, place: int) -> str:
         """The verdict on a word that is somebody's name elsewhere in the text."""
@@ -564,6 +588,8 @@ class _Reader:
         if key not in ORDINARY:
             return "person"
         if not word.text[0].isupper() or self._technical(place) or self._beside_product(place):
+            return "word"
+        if re.match(r"['’]s [A-Z]", self.after(place)):
             return "word"
         if self._full(place) or (self._begins(place) and self._does(place, DEEDS | ACTS)):
             return "person"
@@ -689,7 +715,7 @@ def _in_address(
             ):
                 new = new_names[name][0]
         if new is not None:
-            written = new if part.group()[0].isupper() else new.lower()
+            written = like_case(new, part.group()) if part.group()[0].isupper() else new.lower()
             changes.append(Change(low + part.start(), part.group(), written))
     return changes
 

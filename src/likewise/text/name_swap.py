@@ -137,7 +137,7 @@ class NameSwap:
                 return f"doubtful: a pronoun may be {found[0].text}'s or {word.text}'s"
         changes, doubtful = pronoun_changes(text, wanted)
         if doubtful:
-            return f"doubtful: “{doubtful[0]}” is him or his of a man"
+            return f"doubtful: “{doubtful[0]}” may be whose or whom"
         return changes + title_changes(text, wanted, called(text, found))
 
     def _new_names(self, old: list[str]) -> dict[str, str]:

@@ -29,6 +29,10 @@ _NO_NOUN, _ADVERBS, _DEGREES, _QUANTITIES, _LY_ADJECTIVES, _TWO_OBJECTS, _OWNED 
 )
 # "found her capable", "with her leading": behind these a word may say something about her.
 _JUDGED = frozenset({"find", "finds", "found", "think", "thought", "believe", "know", "knew", "with"})
+# "Everyone around her grows", and "around her clients".
+# "A friend of his called", and "a friend of his mother".
+_ONE_OF = re.compile(r"\b(?:an?|another|any|some|this|that|two) (?:\w+ )?\w+ of $", re.IGNORECASE)
+_PLACED = frozenset({"around", "behind", "beside", "near", "like"})
 _ADJECTIVE = re.compile(r".+(?:able|ible|ful|ive|ous|ant|ent|ic|al|ing|ed)$")
 
 
@@ -48,6 +52,9 @@ def pronoun_changes(text: str, gender: str) -> tuple[list[Change], list[str]]:
                 doubtful.append(" ".join(one.text for one in words[place : place + 2]))
         elif gender == "female" and key == "his":
             new = "hers" if _stands_alone(text, words, place) == "alone" else "her"
+            if new == "her" and _ONE_OF.search(text[: word.start]):
+                new = None
+                doubtful.append(" ".join(one.text for one in words[place : place + 2]))
         else:
             new = (_TO_MALE if gender == "male" else _TO_FEMALE).get(key)
         if new is not None:
@@ -79,6 +86,8 @@ def _role_of_her(text: str, words: list[Word], place: int) -> str:
         return "possessive"
     if following in _QUANTITIES:
         return "object" if previous in _TWO_OBJECTS else "doubtful"
+    if previous in _PLACED and following.endswith("s"):
+        return "doubtful"
     judged = previous in _JUDGED and (following in _DEGREES or _ADJECTIVE.match(following))
     if previous in _TWO_OBJECTS or judged:
         return "doubtful"
@@ -98,7 +107,9 @@ def _stands_alone(text: str, words: list[Word], place: int) -> str:
         if between.strip(" \n\t\"'“‘(\u00a0") or following in _NO_NOUN:
             return "alone"
         degree = following in _DEGREES or following in _LY_ADJECTIVES
-        adverb = following in _ADVERBS or (following.endswith("ly") and not degree)
+        adverb = following in _ADVERBS or (
+            following.endswith("ly") and not degree and following not in _OWNED
+        )
         if not adverb and not degree:
             return "doubtful" if adverbs else "before a noun"
         adverbs, place = adverbs + adverb, place + 1
