@@ -358,7 +358,8 @@ class _Reader:
         owned = re.match(r"['’]s ([A-Z]\w*[a-z]\w*)", self.after(place))
         branded = owned and folded(owned[1]) not in _BESIDE and not _GENDERED.search(self.text)
         # "I was at Emily's": a brand, or a house.
-        bare = re.match(r"['’]s(?:[.,;!?\n]|$| (?:and|or) [A-Z]| (?:in|as|for|from|on)\b)", self.after(place))
+        bare = re.match(r"['’]s(?:[.,;!?\n]|$| (?:and|or) [A-Z]| ([a-z]+)\b)", self.after(place))
+        bare = bare and (bare[1] is None or bare[1] in _FUNCTION - {"and", "or"})
         branded = branded or (bare and not re.search(r"\b(?:of|than|is|are|was|were|be) $", before))
         if key not in ORDINARY:
             if self._behind_stranger(place) or self._in_list(place) or self._ending(place) == "either":
@@ -596,7 +597,7 @@ class _Reader:
         if re.match(r"['’]s? [a-z]", self.after(place)) or _SOCIAL_BEFORE.search(before):
             return "person"
         elsewhere = _AT.search(before) or re.search(
-            r"\b(?:to|from|of|by|since|until|the|a|an|this|last|next|named) $", before
+            r"\b(?:to|from|of|by|since|until|the|a|an|this|last|next|named|is|was|am|be) $", before
         )
         things = re.match(r"[ \u00a0](?:\d|[a-z])|:? \d", self.after(place)) and not self._does(
             place, DEEDS | ACTS | _FUNCTION - {"of"}

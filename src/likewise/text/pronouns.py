@@ -30,6 +30,8 @@ _NO_NOUN, _ADVERBS, _DEGREES, _QUANTITIES, _LY_ADJECTIVES, _TWO_OBJECTS, _OWNED 
 # "found her capable", "with her leading": behind these a word may say something about her.
 _JUDGED = frozenset({"find", "finds", "found", "think", "thought", "believe", "know", "knew", "with"})
 # "Everyone around her grows", and "around her clients".
+# "Everyone who meets her likes her", and "who read her books".
+_WHO = re.compile(r"\b(?:who|whoever) (?:\w+ ){1,2}$", re.IGNORECASE)
 # "A friend of his called", and "a friend of his mother".
 _ONE_OF = re.compile(r"\b(?:an?|another|any|some|this|that|two) (?:\w+ )?\w+ of $", re.IGNORECASE)
 _PLACED = frozenset({"around", "behind", "beside", "near", "like"})
@@ -86,10 +88,10 @@ def _role_of_her(text: str, words: list[Word], place: int) -> str:
         return "possessive"
     if following in _QUANTITIES:
         return "object" if previous in _TWO_OBJECTS else "doubtful"
-    if previous in _PLACED and following.endswith("s"):
+    if (previous in _PLACED and following.endswith("s")) or _WHO.search(text[: words[place].start]):
         return "doubtful"
     judged = previous in _JUDGED and (following in _DEGREES or _ADJECTIVE.match(following))
-    if previous in _TWO_OBJECTS or judged:
+    if previous in _TWO_OBJECTS or judged or following in WORD_LISTS["given_words"]:
         return "doubtful"
     return "possessive"
 
