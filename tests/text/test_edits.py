@@ -8,7 +8,8 @@ import pytest
 
 from likewise.core.errors import InputError
 from likewise.text.edited import Change
-from likewise.text.name_finding import find_names, names_of
+from likewise.text.name_finding import find_names
+from likewise.text.name_lists import names_of
 from likewise.text.name_swap import NameSwap
 from likewise.text.term_swap import (
     FunctionEdit,

@@ -206,7 +206,7 @@ def load_scorer(source: str) -> Any:
 def _edits(names: Sequence[str], terms: Sequence[str]) -> list[Any]:
     """Read ``black-female`` and ``religion_mosque:church=mosque`` as edits."""
     from likewise.text import NameSwap, TermSwap, default_edits
-    from likewise.text.name_finding import GENDERS, RACES
+    from likewise.text.name_lists import GENDERS, RACES
 
     edits: list[Any] = []
     for group in names:

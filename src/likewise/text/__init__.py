@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         SwapConsensus as SwapConsensus,
         WordMean as WordMean,
     )
-    from likewise.text.name_finding import names_of as names_of
+    from likewise.text.name_lists import names_of as names_of
     from likewise.text.name_swap import NameSwap as NameSwap
     from likewise.text.replies import (
         BudgetError as BudgetError,

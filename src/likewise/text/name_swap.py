@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from likewise.core.errors import bad_parameter
-from likewise.text.edited import Change, Edited, Word, edited_text, folded
-from likewise.text.name_finding import (
-    GENDERS,
-    RACES,
-    called,
-    find_names,
-    gender_of,
-    known_gender,
-    name_changes,
-    name_key,
-    names_left,
-    names_of,
-)
+from likewise.text.edited import Change, Edited, Word, addresses, edited_text, folded, like_case
+from likewise.text.name_finding import find_names
+from likewise.text.name_lists import GENDERS, ORDINARY, RACES, gender_of, known_gender, name_key, names_of
 from likewise.text.pronouns import has_pronouns, pronoun_changes, title_changes
+from likewise.text.reading import Reading
 
 _MIXED = "people of both sexes: who should change cannot be told"
 
@@ -113,7 +106,7 @@ class NameSwap:
         if not found:
             return Edited(text, skipped="no first name found")
         old = list(dict.fromkeys(name_key(word.text) or folded(word.text) for word in found))
-        changes = name_changes(text, found, self._new_names(old))
+        changes, surnames = name_changes(text, found, self._new_names(old))
         left = names_left(text, old, changes)
         if left:
             return Edited(text, skipped=f"doubtful: {left[0]} holds the name")
@@ -123,6 +116,7 @@ class NameSwap:
             if isinstance(followed, str):
                 return Edited(text, skipped=followed)
             taken = [(change.start, change.start + len(change.before)) for change in changes]
+            followed += title_changes(text, wanted, {*map(folded, (w.text for w in found)), *surnames})
             changes += [one for one in followed if _free(one, taken)]
         return edited_text(text, changes, skipped="the names are these already")
 
@@ -138,7 +132,7 @@ class NameSwap:
         changes, doubtful = pronoun_changes(text, wanted)
         if doubtful:
             return f"doubtful: “{doubtful[0]}” may be whose or whom"
-        return changes + title_changes(text, wanted, called(text, found))
+        return changes
 
     def _new_names(self, old: list[str]) -> dict[str, str]:
         """Choose a new name for each person: the next of the list that nobody in the text bears."""
@@ -163,3 +157,105 @@ class NameSwap:
 
 def _free(change: Change, taken: list[tuple[int, int]]) -> bool:
     return not any(low <= change.start < high for low, high in taken)
+
+
+# What replaces a name: the words, initials before the surname, parts of addresses.
+
+
+def name_changes(
+    text: str, found: Collection[Word], new_names: Mapping[str, str]
+) -> tuple[list[Change], dict[str, str]]:
+    """Return what replaces names (words, possessives, initials, addresses), and the first name of each surname."""
+    changes = []
+    surnames: dict[str, str] = {}
+    reader = Reading(text)
+    starts = {word.start: place for place, word in enumerate(reader.words)}
+    for word in found:
+        key, place = name_key(word.text), starts[word.start]
+        new = new_names[key]
+        written = like_case(new, word.text) if word.text[0].isupper() else new.lower()
+        last = reader.last(place)
+        if reader.joined(place) and _women(key, reader.keys[place + 1]):
+            place += 1  # "Mary Ann"
+        whole = Word(text[word.start : reader.words[place].end], word.start)
+        changes.append(_with_possessive(text, whole, written))
+        surnames.update(
+            {folded(one.text): key for one in reader.words[place + 1 : last + 1] if len(one.text) > 1}
+        )
+    changes += _initials(text, surnames, new_names)
+    for low, high in addresses(text):
+        changes += _in_address(text, low, high, new_names, surnames)
+    return changes, surnames
+
+
+def _women(*keys: str) -> bool:
+    return all(key not in ORDINARY and known_gender(key) == "female" for key in keys)
+
+
+def _with_possessive(text: str, word: Word, new: str) -> Change:
+    """James' becomes Jamal's, James's becomes Jamal's; a closing quotation mark stays."""
+    rest = text[word.end : word.end + 2]
+    bare = rest[:1] in ("'", "’") and word.text[-1] in "sS" and not rest[1:2].isalpha()
+    opened = re.search(r"(?:^|[\s(])['‘][^'’]*$", text[: word.start]) is not None
+    if bare and not opened and re.match(r".\s+\w", text[word.end :]) and new[-1] not in "sS":
+        return Change(word.start, word.text + rest[0], new + rest[0] + ("S" if word.text.isupper() else "s"))
+    return Change(word.start, word.text, new)
+
+
+def _initials(text: str, surnames: Mapping[str, str], new_names: Mapping[str, str]) -> list[Change]:
+    """Find E. for Emily in "E. Walsh" where the text has her whole name."""
+    changes = []
+    for surname, name in surnames.items():
+        pattern = re.compile(
+            rf"(?<![\w.])([^\W\d_])(?=\.[ \u00a0]?(?:[A-Z]\.[ \u00a0]?)?{re.escape(surname)}(?!\w))",
+            re.IGNORECASE,
+        )
+        changes += [
+            Change(hit.start(1), hit[1], new_names[name][0].upper())
+            for hit in pattern.finditer(text)
+            if folded(hit[1]) == name[0] and hit[1].isupper()
+        ]
+    return changes
+
+
+def _in_address(
+    text: str, low: int, high: int, new_names: Mapping[str, str], surnames: Mapping[str, str]
+) -> list[Change]:
+    """Names in the parts of an address, alone or glued to the surname: emily.walsh, emilywalsh, ewalsh."""
+    at = text.find("@", low + 1, high)
+    end = at if at > low else high
+    changes = []
+    for part in re.finditer(r"[^\W\d_]+", text[low:end]):
+        key = folded(part.group())
+        new = new_names.get(key)
+        for surname, name in surnames.items():
+            if key == name + surname:
+                new = new_names[name] + surname
+            elif key == name[0] + surname:
+                new = new_names[name][0] + surname
+            elif key in (surname + name, surname + name[0]):
+                new = surname + (new_names[name] if key.endswith(name) else new_names[name][0])
+            elif len(name) > 2 and key.startswith(name) and surname.startswith(key[len(name) :]):
+                new = new_names[name] + key[len(name) :]
+            elif key == name[0] and re.match(
+                rf"[._-]{re.escape(surname)}\b", folded(text[low + part.end() : end])
+            ):
+                new = new_names[name][0]
+        if new is not None:
+            written = like_case(new, part.group()) if part.group()[0].isupper() else new.lower()
+            changes.append(Change(low + part.start(), part.group(), written))
+    return changes
+
+
+def names_left(text: str, names: Collection[str], changes: Collection[Change]) -> list[str]:
+    """Return the addresses and handles that still hold one of the names after the changes."""
+    left = []
+    for low, high in addresses(text):
+        at = text.find("@", low + 1, high)
+        end = at if at > low else high
+        for part in re.finditer(r"[^\W\d_]+", text[low:end]):
+            key, start = folded(part.group()), low + part.start()
+            held = any(len(name) > 3 and name in key for name in names)
+            if held and not any(change.start == start for change in changes):
+                left.append(text[low:high])
+    return left

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from itertools import pairwise
 
 from likewise.text.edited import Change, Word, folded, like_case, words_of
-from likewise.text.name_finding import WORD_LISTS
+from likewise.text.name_lists import WORD_LISTS
 
 TITLES = {"mr": "male", "ms": "female", "mrs": "female", "miss": "female"}
 
