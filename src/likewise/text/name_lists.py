@@ -36,12 +36,17 @@ def names_of(race: str | None = None, gender: str | None = None) -> tuple[str, .
     for name, value, allowed in (("race", race, RACES), ("gender", gender, GENDERS)):
         if value is not None and value not in allowed:
             raise bad_parameter("names_of", name, allowed=f"one of {', '.join(allowed)} or None", got=value)
+    return tuple(
+        capitalised(name)
+        for name, of_race, of_gender in _evaluation_names()
+        if race in (None, of_race) and gender in (None, of_gender)
+    )
+
+
+@cache
+def _evaluation_names() -> list[tuple[str, str, str]]:
     people = evaluation_names()
-    keep = pd.Series(True, index=people.index)
-    for column, value in (("race", race), ("gender", gender)):
-        if value is not None:
-            keep &= people[column] == value
-    return tuple(capitalised(name) for name in people["name"][keep])
+    return list(zip(people["name"], people["race"], people["gender"], strict=True))
 
 
 @cache
@@ -53,12 +58,11 @@ def known_genders() -> dict[str, str]:
     shares = table.pivot_table(index="name", columns="sex", values="percent", aggfunc="sum", fill_value=0.0)
     for name, female, male in zip(shares.index, shares["female"], shares["male"], strict=True):
         found[str(name)] = _tell(float(female), float(male))
-    people = evaluation_names()
     more = {
         word.partition(":")[0]: {"f": "female", "m": "male"}.get(word.partition(":")[2], "")
         for word in WORD_LISTS["more_names"]
     }
-    return found | dict(zip(people["name"], people["gender"], strict=True)) | more
+    return found | {name: gender for name, _, gender in _evaluation_names()} | more
 
 
 def gender_of(names: Iterable[str]) -> str:
