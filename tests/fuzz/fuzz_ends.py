@@ -140,7 +140,9 @@ def _wrong_end(
 ) -> str | None:
     """What is wrong with an end; nothing, or None if it came before Python ran any of this package."""
     code, found = started.returncode, []
-    if not ended and code in (1, -signal.SIGINT) and "Traceback" in err and "likewise" not in err:
+    # Of ours only the line that loads the handler.
+    others = re.sub(r'File ".*likewise/__init__.py".*\n.*import _interrupt.*', "", err)
+    if not ended and code in (1, -signal.SIGINT) and "Traceback" in err and "likewise" not in others:
         return None
     # A shell calls the end by the signal itself 130. A command that was done, or serves, ends as it would have.
     if code not in (130, -signal.SIGINT) and (code != 0 or not (ended or verb == "serve" or _whole(folder))):

@@ -102,6 +102,9 @@ def crafted() -> dict[str, Callable[[], bytes]]:
         "digits.jsonl": lambda: b'{"a": ' + b"9" * 20_000 + b"}\n",
         "surrogate.jsonl": lambda: b'{"a\\ud800": "\\ud800"}\n{"a\\ud800": "x"}\n',
         "escape.csv": lambda: b"a\x1b[2Jb,c\n1,2\n3,4\n",
+        "word.jsonl.zst": lambda: pa.compress(
+            b'{"a": "' + b"x" * 600_000_000 + b'"}\n', codec="zstd", asbytes=True
+        ),
         "records.json.gz": lambda: gzip.compress(b"[{}" + b",{}" * 3_000_000 + b"]", 1, mtime=0),
         "lists.json.gz": lambda: gzip.compress(b"[{}" + b",[]" * 3_000_000 + b"]", 1, mtime=0),
         "corner.xlsx": lambda: _book(

@@ -66,3 +66,32 @@ def test_killed_among_two_workers_and_resumed_by_one_it_ends_the_same(hiring, tm
 
 def _finished(cells):
     return cells.read_bytes().count(b"\n") if cells.exists() else 0
+
+
+INTERRUPTED = """
+import os, signal
+from likewise.improving.runner import _Worker
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: None)
+    worker = _Worker()
+    os.killpg(0, signal.SIGINT)
+    worker.connection.send("no task")
+    print(worker.connection.recv())
+    worker.end()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system cannot block a signal")
+def test_ctrl_c_does_not_reach_a_worker_that_is_starting(tmp_path):
+    """It left a traceback of multiprocessing behind "Stopped."."""
+    (tmp_path / "starts.py").write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "starts.py"],
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "AttributeError" in done.stdout

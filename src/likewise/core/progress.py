@@ -308,3 +308,16 @@ def deferred_interrupts(instead: Callable[[], None] | None = None) -> Iterator[N
         signal.signal(signal.SIGINT, before)
         if pending:
             before(pending[0], None)
+
+
+@contextmanager
+def blocked_interrupts() -> Iterator[None]:
+    """Start processes in a block that never hear Ctrl-C, from their first moment; this one hears it after the block."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -183,7 +183,7 @@ def _opened(name: str, head: bytes, source: Path | bytes, largest: int, room: in
     packing = next((how for mark, how in _PACKED.items() if head.startswith(mark)), None)
     if packing is None:
         return OpenedFile(name, _kind(name, head, source, largest), source, room)
-    data = _unpacked(name, source, packing, largest)
+    data = _unpacked(name, source, packing, min(largest, room))
     return OpenedFile(name, _kind(name, data[:HEAD], data, largest), data, room)
 
 

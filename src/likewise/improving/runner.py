@@ -12,11 +12,13 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.progress import blocked_interrupts
 from likewise.core.text import option
 from likewise.improving.cells import Cell, Computation, Store, versions
 
@@ -84,7 +86,10 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _one_thread():
+        # Ctrl-C reaches the whole group of processes; the one that starts them decides what is kept.
+        if os.name == "posix":  # which would let signals through again if it were started on the way
+            resource_tracker.ensure_running()
+        with _one_thread(), blocked_interrupts():
             self.process.start()
         theirs.close()
 
@@ -133,8 +138,7 @@ def _one_thread() -> Iterator[None]:
 
 def _serve(connection: Connection) -> None:
     """Body of a worker process: compute what comes until the other end is closed."""
-    # Ctrl-C reaches the whole group of processes; the one that started us decides what is kept.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be blocked
     threading.Thread(target=_die_with_parent, daemon=True).start()
     while True:
         try:

@@ -83,13 +83,21 @@ def load_result(path: Path) -> AuditResult:
             worst = dataclasses.replace(found.worst_case, pure_map=found.unfair_map)
             found = dataclasses.replace(found, worst_case=worst)
         _check_figures(found)
-        return _as_recorded(found)
+        return _told(_as_recorded(found))
     except FormatError as error:
         named = str(error).startswith("AuditResult.load")
         raise error if named else FormatError(f"AuditResult.load: {path}: {error}.") from error
     except InputError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        OSError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise FormatError(
             f"AuditResult.load: {path} is not a saved audit, or a damaged one ({type(error).__name__}: {error})."
         ) from error
@@ -120,12 +128,18 @@ def _check_figures(found: AuditResult) -> None:
         )
 
 
+def _told(found: AuditResult) -> AuditResult:
+    """A result that can be told; one that cannot is damaged, though every field by itself may be of its type."""
+    to_json(import_module("likewise.report").audit_document(found))
+    str(found)
+    return found
+
+
 def _as_recorded(found: AuditResult) -> AuditResult:
-    """A file cannot prove anything: what it calls proved is told as recorded."""
-    if any(finding.kind == "recorded" for finding in found.findings):
-        return found
+    """A file cannot prove anything: what it calls proved is told as recorded, in words that are not from the file."""
+    others = [finding for finding in found.findings if finding.kind != "recorded"]
     note = Finding("recorded", Message("gate.recorded"))
-    return dataclasses.replace(found, findings=(*found.findings, note))
+    return dataclasses.replace(found, findings=(*others, note))
 
 
 def result_values(result: AuditResult) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
-from likewise.core.progress import deferred_interrupts
+from likewise.core.progress import blocked_interrupts, deferred_interrupts
 from likewise.core.text import option
 from likewise.models.sandbox.messages import MEMORY, SECONDS, Array, Limits, receive, send
 
@@ -57,9 +57,14 @@ def start_process(
 ) -> tuple[Any, BinaryIO, BinaryIO]:
     """Start a confined process and return it with the pipes to write questions to and to read answers from."""
     command, environment = _program({"memory": limits.memory, "files": list(files)}, paths)
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-    )
+    with blocked_interrupts():
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
     assert process.stdin is not None
     assert process.stdout is not None
     return process, process.stdin, process.stdout  # type: ignore[return-value]
