@@ -83,6 +83,18 @@ def test_every_csv_is_safe_in_a_spreadsheet(table):
     assert not any(str(cell).startswith(tuple("=+@")) for cell in read.to_numpy().ravel())
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_no_cell_is_a_formula_whatever_a_spreadsheet_takes_for_the_end_of_one(separator):
+    """A German one ends cells at semicolons: `a;=1+1` was a formula there."""
+    starts = ["=1", "+1", "-a", "@a", "\t=1", "＝1"]
+    words = [
+        f"a{end}{start}" for end in ("", ";", "|", "\t", "\n", "\r\n", ";;") for start in starts
+    ] + starts
+    text = csv_text(pd.DataFrame({"a": 1, "b;=c": words}))
+    cells = [cell.lstrip('"') for line in text.splitlines() for cell in line.split(separator)]
+    assert not [cell for cell in cells if cell.startswith(tuple("=+-@＝＋－＠"))]
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_streams_replace_what_their_encoding_lacks(encoding):
     raw = io.BytesIO()

@@ -30,12 +30,13 @@ def csv_text(frame: pd.DataFrame, *, index: str | None = None) -> str:
     return printable(str(safe.to_csv(index=False, lineterminator="\n")), keep="\n\t")
 
 
-# A text cell that begins so is run as a formula by spreadsheets; an apostrophe in front makes it text.
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+# Text that begins so is run as a formula by spreadsheets; an apostrophe in front makes it text. Those of other countries end
+# a cell at a semicolon, whatever stands in quotes, and then at the end of a line.
+_FORMULA = re.compile(r"(^|[;|\t\n])(?=[=+\-@\t\r＝＋－＠])")
 
 
 def _as_text(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 def is_frame(table: object) -> bool:
