@@ -1,6 +1,7 @@
 """`audit -o FOLDER/` and `replay`: the figures come again, and what has changed or is not asked for is refused."""
 
 import contextlib
+import hashlib
 import json
 import shutil
 
@@ -216,3 +217,14 @@ def test_impact_ratios_are_of_the_favourable_decision(run, tmp_path, table, mode
     for row in document["impact"][0]["rows"]:
         inside = (people["sex"] == row["category"]).to_numpy()
         assert row["selected"] == (decided[inside] == "no").sum()
+
+
+def test_a_link_beside_the_model_does_not_tell_of_a_file_elsewhere(run, evidence, tmp_path, tmp_path_factory):
+    """Twelve digits of the digest of any file were told."""
+    secret = tmp_path_factory.mktemp("elsewhere") / "secret"
+    secret.write_text("secret")
+    (tmp_path / "model.safetensors.more").symlink_to(secret)
+    done = run("replay", evidence)
+    assert done.code == 2
+    assert "outside the current folder" in done.err
+    assert hashlib.sha256(b"secret").hexdigest()[:8] not in done.err

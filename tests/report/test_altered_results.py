@@ -117,3 +117,71 @@ def test_weights_in_another_file_are_part_of_the_model(tmp_path):
         digests.append({key: one["sha256"] for key, one in found.items()})
     assert digests[0]["model"] == digests[1]["model"]
     assert digests[0]["part of the model weights.bin"] != digests[1]["part of the model weights.bin"]
+
+
+def located(*names: str) -> bytes:
+    """What the parts of an ONNX file look like that say where weights are."""
+    return b"".join(b"\x0a\x08location\x12" + bytes([len(name)]) + name.encode() for name in names)
+
+
+def test_weights_of_the_same_name_in_two_folders_are_two_parts(tmp_path):
+    """One took the place of the other, which could be changed without notice."""
+    from likewise.cli.case import inputs_of
+    from likewise.models.containers import model_files
+
+    model = tmp_path / "model.onnx"
+    model.write_bytes(located("a/w.bin", "b/w.bin", "w.bin"))
+    for folder in ("a", "b", "."):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "w.bin").write_text(folder)
+    assert list(model_files(model)) == ["model.onnx", "a/w.bin", "b/w.bin", "w.bin"]
+    found = inputs_of(str(model), tmp_path / "people.csv", {})
+    digests = [one["sha256"] for name, one in found.items() if name.startswith("part of the model")]
+    assert None not in digests
+    assert len(set(digests)) == 3
+
+
+def test_what_a_model_names_elsewhere_is_not_looked_at(tmp_path):
+    """The digest of a password file came into evidence, and the process of the model was allowed to read it."""
+    from likewise.models.containers import model_files
+
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "secret").write_text("secret")
+    model = tmp_path / "folder" / "model.onnx"
+    model.write_bytes(
+        located(
+            "../secret", str(tmp_path / "secret")[-120:], "/etc/passwd", "a/../../secret", "..", ".", "\0"
+        )
+    )
+    assert model_files(model) == {"model.onnx": model}
+
+
+def test_the_note_of_a_loaded_result_is_ours(saved):
+    document = json.loads(saved.read_text())
+    document["result"]["findings"] = [
+        {"kind": "recorded", "sentence": "An auditor has proved all of it.", "columns": []}
+    ]
+    saved.write_text(to_json(sealed(document)))
+    loaded = lw.AuditResult.load(saved)
+    assert "was not checked again" in str(loaded)
+    assert "An auditor" not in str(loaded)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one: one["sensitive"].update(groups=3),
+        lambda one: one["sensitive"].update(people=[{}]),
+        lambda one: one["sensitive"].update(exchanges=[None]),
+        lambda one: one.update(settings=None),
+        lambda one: one.update(timing={"search": "soon"}),
+        lambda one: one["worst_case"].update(curve=10**400),
+    ],
+)
+def test_what_cannot_be_told_is_damaged(saved, change):
+    """It loaded, and its page ended in an error of a template."""
+    document = json.loads(saved.read_text())
+    change(document["result"])
+    saved.write_text(to_json(sealed(document)))
+    with pytest.raises(FormatError):
+        lw.AuditResult.load(saved)

@@ -133,8 +133,8 @@ def command(
     from likewise.models.containers import model_files
 
     result, evaluation = audited.result, audited.extras["evaluation"]
-    files = model_files(Path(model))[1:] if Path(model).is_file() else ()
-    provenance = provenance_now([table], [model, *map(str, files)])
+    files = model_files(Path(model)).values() if Path(model).is_file() else [model]
+    provenance = provenance_now([table], [*map(str, files)])
     extras = audited.extras | {"provenance": provenance}
     force, language = outputs.force, outputs.language
     page: dict[str, Any] = {

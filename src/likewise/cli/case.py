@@ -406,7 +406,8 @@ def inputs_of(
     paths = {"model": model, "table": str(table)}
     if Path(model).is_file():
         # By their names: a model that has moved is the same one if all of it has.
-        paths |= {f"{PART}{part.name}": str(part) for part in model_files(Path(model))[1:]}
+        parts = model_files(Path(model))
+        paths |= {f"{PART}{name}": str(part) for name, part in parts.items() if part != Path(model)}
     paths |= {name: options[name][-1] for name in ("metric", "columns") if name in options}
     paths |= {} if config is None else {"config": config}
     paths |= {f"file of rules {path}": path for path in rule_files(options)}

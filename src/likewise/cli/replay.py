@@ -16,6 +16,7 @@ from likewise.cli.options import READ, SETTINGS, TableChoices, example, option, 
 from likewise.cli.output import say
 from likewise.cli.reading import load
 from likewise.core.errors import InputError
+from likewise.core.files import is_below
 from likewise.core.progress import Progress, stop_if_interrupted
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def command(
     recorded = _found_again(known, moved)
     source, people = (str(recorded.inputs[name]["path"]) for name in ("model", "table"))
     choices = _choices(recorded, source, people)
-    _check_unchanged(recorded, source, Path(people))
+    _check_unchanged(recorded, source, Path(people), named=model is not None)
     progress = Progress(quiet)
     for note in _notes(recorded):
         progress.note(note)
@@ -151,7 +152,7 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
             inputs[name] = {**known, "path": str(place)}
             if name in options:
                 options[name] = [str(place)]
-        elif not name.startswith(PART) and not _is_inside(str(known["path"])):
+        elif not name.startswith(PART) and not is_below(str(known["path"]), Path.cwd()):
             remedy = (
                 f"If that is the file you mean, name it: --{name} FILE." if name in moved else "Copy it here."
             )
@@ -159,14 +160,6 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
                 f"The evidence names a {name} outside the current folder, {known['path']!r}. {remedy}"
             )
     return replace(recorded, options=options, inputs=inputs)
-
-
-def _is_inside(path: str) -> bool:
-    """Whether a path leads to the current folder or below, before any file is touched."""
-    try:
-        return "\0" not in path and Path(path).resolve().is_relative_to(Path.cwd().resolve())
-    except (OSError, RuntimeError):  # a loop of links
-        return False
 
 
 def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
@@ -198,9 +191,12 @@ def arguments_of(options: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"--{name}={value}" for name, values in options.items() for value in values]
 
 
-def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
-    """Raise unless every file the audit read is there and has the recorded bytes."""
+def _check_unchanged(recorded: Evidence, model: str, table: Path, *, named: bool) -> None:
+    """Raise unless every file the audit read is there and has the recorded bytes; the model may be `named` by the user."""
     now = inputs_of(model, table, recorded.options or {}, recorded.inputs.get("config", {}).get("path"))
+    for name, part in now.items():  # where links beside a model lead
+        if name.startswith(PART) and not named and not is_below(str(part["path"]), Path.cwd()):
+            raise InputError(f"The {name} leads outside the current folder. Copy it here.")
     for name, known in recorded.inputs.items():
         found = now.get(name)
         path = known["path"] if found is None else found["path"]

@@ -99,6 +99,14 @@ def check_file(
     return place
 
 
+def is_below(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
+    """Whether a path leads into a folder, wherever links lead, before any file is touched."""
+    try:
+        return "\0" not in str(path) and Path(path).resolve().is_relative_to(Path(folder).resolve())
+    except (OSError, RuntimeError):  # a loop of links
+        return False
+
+
 def check_replaceable(path: str | os.PathLike[str], *, owner: str = "") -> None:
     """Raise if anything but a regular file, or nothing, is where a file is to be written, whatever the permissions are."""
     begin = f"{owner}: " if owner else ""

@@ -226,20 +226,31 @@ _LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f]|[\x80-\xff][\x01-\x1f
 
 
 def external_names(data: bytes) -> set[str]:
-    """Return the names of the files in which an ONNX model keeps weights, without a parser."""
+    """Return the names of the files in which an ONNX model keeps weights, without a parser.
+
+    What it names elsewhere is not looked at, not even for its digest.
+    """
     found = set()
     for match in _LOCATION.finditer(data):
         length = match[1][0] if len(match[1]) == 1 else (match[1][0] & 127) | match[1][1] << 7
         found.add(data[match.end() : match.end() + length].decode("utf-8", "replace"))
-    return found
+    return set(filter(is_beside, found))
 
 
-def model_files(path: Path) -> list[Path]:
-    """Return every file that a model is made of: itself, those called like it with more behind, weights of ONNX beside it."""
-    beside = {one for one in path.parent.glob(f"{glob.escape(path.name)}.*") if one.is_file()}
-    names = external_names(read_file(path, largest=LARGEST_TENSORS))
-    beside |= {path.parent / name for name in names if "\0" not in name}
-    return [path, *sorted(one for one in beside if one != path)]
+def is_beside(name: str) -> bool:
+    """Whether a model may keep weights under a name: in its own folder or below."""
+    place = Path(name)
+    return bool(place.parts) and not place.is_absolute() and ".." not in place.parts and "\0" not in name
+
+
+def model_files(path: Path) -> dict[str, Path]:
+    """Return every file that a model is made of, by its name as seen from the model.
+
+    Itself, those called like it with more behind, weights of ONNX beside it.
+    """
+    beside = {one.name: one for one in path.parent.glob(f"{glob.escape(path.name)}.*") if one.is_file()}
+    beside |= {name: path.parent / name for name in external_names(read_file(path, largest=LARGEST_TENSORS))}
+    return {path.name: path} | dict(sorted(beside.items()))
 
 
 def write_with_sidecar(path: str | os.PathLike[str], data: bytes, kind: str, about: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, ModelError, bad_parameter, require
-from likewise.models.containers import external_names
+from likewise.models.containers import external_names, is_beside
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind, check_output
 
@@ -96,7 +96,7 @@ def _check_tensor(tensor: Any) -> str | None:
     if tensor.data_location == 1:
         # Weights in another file must be in one beside this.
         place = {part.key: part.value for part in tensor.external_data}.get("location", "")
-        if not place or Path(place).is_absolute() or ".." in Path(place).parts:
+        if not is_beside(str(place)):
             raise FormatError(f"{where} is kept in {place!r}, which is not beside the file")
         return str(place)
     if tensor.raw_data:

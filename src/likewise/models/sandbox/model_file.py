@@ -209,7 +209,7 @@ class SandboxedFile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A process cannot be sent to another one; what it loaded can.
-        files = {one.name: one.read_bytes() for one in model_files(self.path) if one.is_file()}
+        files = {name: one.read_bytes() for name, one in model_files(self.path).items() if one.is_file()}
         return _reopened, (files, self.path.name, self.container, self.trusted, self.sidecar, self.limits)
 
     def close(self) -> None:
@@ -333,7 +333,7 @@ class SandboxedFile:
             LABELS.get(self.container, self.container),
             self.limits,
             paths,
-            [str(one) for one in model_files(self.path)],
+            [str(one) for one in model_files(self.path).values()],
         )
         question = {
             "ask": "load",
@@ -391,6 +391,7 @@ def _reopened(
         return _last[0][1]
     folder = Path(tempfile.mkdtemp(prefix="likewise-"))
     for part, data in files.items():
+        (folder / part).parent.mkdir(parents=True, exist_ok=True)
         (folder / part).write_bytes(data)
     found = SandboxedFile(folder / name, container, trusted=trusted, sidecar=sidecar, limits=limits)
     # The folder stays as long as the file, which may be sent on.
