@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import nn
@@ -15,6 +17,8 @@ from likewise.training.estimators.automatic import AUDITED_EPS, DOUBT, MAX_LOSS,
 from likewise.training.networks import scores_of
 from likewise.training.results import Finding
 
+# What is freed by rounding.
+_NOTHING = 1e-6
 # After fewer nobody expects a network to have learned anything.
 ENOUGH_STEPS = 50
 # What balanced accuracy should be above that of guessing.
@@ -25,7 +29,11 @@ _MOST_PEOPLE = 2000
 _FLIPS = 0.01
 # The gap that should be left, as a share of a plain network's; and one below which there is nothing to halve.
 _GAP, _SMALL_GAP = 0.5, 0.05
-_ONLY_COLUMNS = "make only the sensitive columns themselves free: metric=ExpertSubspace([...])"
+
+
+def _only_columns(names: Sequence[str]) -> str:
+    listed = ", ".join(map(repr, names)) or "..."
+    return f"make only the sensitive columns themselves free: metric=ExpertSubspace([{listed}])"
 
 
 def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str, other: str) -> tuple[Finding, ...]:
@@ -60,31 +68,45 @@ def frees_too_much(freed: float, metric: FairMetric, owner: str) -> tuple[Findin
             "subspace_swallows",
             f"{owner}: {freed:.0%} of the variance of all other columns costs nothing under the metric{named}, "
             f"{metric.null_space.dim} of {metric.n_features} directions: people who differ in nearly everything count as "
-            f"comparable, and little may be learned. Name fewer attributes, merge rare categories, or {_ONLY_COLUMNS}.",
+            f"comparable, and little may be learned. Merge rare categories, or {_only_columns(metric.sensitive_features)}.",
             freed,
         ),
     )
 
 
 def compared(
-    seen: BesideBaseline, *, owner: str, eps: float = 0.0, freed: float = 0.0
+    seen: BesideBaseline,
+    *,
+    owner: str,
+    eps: float = 0.0,
+    asked: bool = False,
+    freed: float = 0.0,
+    names: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
-    """Return what a user should be told about the comparison; nothing if the method did what it is for."""
+    """Return what a user should be told about the comparison; nothing if the method did what it is for.
+
+    `asked` says whether the user chose ε, `freed` what share of the other columns' variance the metric makes free, and
+    `names` what it was told is sensitive.
+    """
+    advice = _what_keeps_accuracy(eps if asked else 0.0, freed, names)
     said = (
-        _about_accuracy(seen, owner, _what_keeps_accuracy(eps, freed)),
+        _about_accuracy(seen, owner, advice),
         _about_flips(seen, owner),
         _about_robustness(seen, owner, eps),
     )
     return tuple(one for one in said if one is not None)
 
 
-def _what_keeps_accuracy(eps: float, freed: float) -> str:
-    """Return advice that helps: ε matters only if it is not 0 and the metric leaves something to pay for."""
+def _what_keeps_accuracy(eps: float, freed: float, names: Sequence[str]) -> str:
+    """Return advice that helps: an ε found by "auto" costs little, and a metric that frees the columns alone frees least."""
     if freed > MOST:
-        return f"The metric makes {freed:.0%} of the other columns' variance free, whatever 'eps' is: {_ONLY_COLUMNS}"
-    if eps > 0:
-        return f"Lower 'eps' (it was {eps:.2g}), name fewer attributes, or {_ONLY_COLUMNS}"
-    return f"Name fewer attributes, or {_ONLY_COLUMNS}"
+        return f"The metric makes {freed:.0%} of the other columns' variance free, whatever 'eps' is: {_only_columns(names)}"
+    ways = [f"lower 'eps' (it was {eps:.2g})"] if eps > 0 else []
+    ways += [_only_columns(names)] if freed > _NOTHING else []
+    if not ways:
+        return "It is the sensitive columns themselves that tell y, and no metric that makes them free keeps more"
+    advice = " or ".join(ways)
+    return advice[0].upper() + advice[1:]
 
 
 def _about_accuracy(seen: BesideBaseline, owner: str, advice: str) -> Finding | None:

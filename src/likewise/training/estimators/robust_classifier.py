@@ -274,7 +274,14 @@ class RobustClassifier(NetworkClassifier):
         found = frees_too_much(self._freed, self.metric_, owner)
         if not hasattr(self, "beside_baseline_"):
             return found + super()._look_back(people, held_out, result)
-        return found + compared(self.beside_baseline_, owner=owner, eps=float(self.eps_), freed=self._freed)
+        return found + compared(
+            self.beside_baseline_,
+            owner=owner,
+            eps=float(self.eps_),
+            asked=self.eps != "auto",
+            freed=self._freed,
+            names=self.metric_.sensitive_features,
+        )
 
     def _why_at_chance(self) -> str:
         lower = "lower 'eps', " if self.eps_ > 0 and self._freed <= MOST else ""
