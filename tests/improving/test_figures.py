@@ -8,7 +8,7 @@ from scipy import stats
 
 from likewise.core.intervals import Measure
 from likewise.evaluation import balanced_accuracy, group_gaps
-from likewise.improving.choosing import selection_optimism
+from likewise.improving.choosing import gain_of_another_training, selection_optimism
 from likewise.improving.figures import (
     Spread,
     Tally,
@@ -220,3 +220,19 @@ def test_two_folds_do_not_announce_everything():
     assert gap.high < 5
     assert accuracy.low > 0.3
     assert changed.high < 0.6
+
+
+@pytest.mark.parametrize("draw", ["exponential", "uniform", "mostly zero", "far apart"])
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_another_training_gains_no_more_than_is_said(draw, k):
+    random = np.random.default_rng(k)
+    size = (20_000, k + 1)
+    drawn = {
+        "exponential": random.exponential(size=size),
+        "uniform": 1 + random.random(size),
+        "mostly zero": random.exponential(size=size) * (random.random(size) < 0.3),
+        "far apart": np.exp(3 * random.normal(size=size)),
+    }[draw]
+    gained = np.maximum(drawn[:, :k].min(axis=1) - drawn[:, k], 0.0)
+    said = np.array([gain_of_another_training(row[:k]) for row in drawn])
+    assert gained.mean() <= said.mean() + 4 * (gained - said).std() / np.sqrt(len(said))

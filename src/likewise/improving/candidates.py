@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -147,6 +148,8 @@ DEPTHS = (1, 2, 4, 6)
 _TRIALS, _HELD_OUT = 3, 0.25
 # More people do not make the choice of a depth better, and are enough to hold some out for the number of rounds.
 MOST_TO_TUNE = 6000
+# What was found for a table, since several candidates are the same trees.
+_TUNED: WeakKeyDictionary[SplitData, dict[Any, tuple[int, int]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,22 @@ class BoostingCandidate(Candidate):
         return twin_consensus(grown, data) if self.consensus else grown
 
     def _tuned(self, data: SplitData, rows: Any, seed: int) -> tuple[int, int]:
-        """Depth and rounds at which the goal is least, in the mean over several groups of people held out."""
+        """Depth and rounds at which the goal is least, in the mean over several groups of people held out.
+
+        The depth is that of trees without a penalty: all of its strengths share it.
+        """
+        strength = self.choices.get("group_penalty")
+        if strength and len(self.depths) > 1:
+            without = {name: value for name, value in self.choices.items() if name != "group_penalty"}
+            depth, _ = replace(self, choices=without)._tuned(data, rows, seed)
+            return replace(self, depths=(depth,))._tuned(data, rows, seed)
+        known = _TUNED.setdefault(data, {})
+        key = rows.tobytes(), seed, self.blind, self.depths, repr(sorted(self.choices.items()))
+        if key not in known:
+            known[key] = self._least(data, rows, seed)
+        return known[key]
+
+    def _least(self, data: SplitData, rows: Any, seed: int) -> tuple[int, int]:
         some = np.sort(np.random.default_rng([seed, 3]).permutation(rows)[:MOST_TO_TUNE])
         frame, labels = data.frame.iloc[some], data.labels[some]
         found = {}
