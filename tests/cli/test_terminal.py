@@ -7,6 +7,7 @@ import re
 import struct
 import termios
 import threading
+from contextlib import contextmanager
 
 import pandas as pd
 import pytest
@@ -130,7 +131,30 @@ def test_improve(screen, table, monkeypatch):
     assert code == 0
     said = check(lines)
     assert "→ Fair boosting, penalty 0.5 0." in said
-    assert re.search(r"On 48 people never seen .*\.$", said)
+    assert re.search(r"On 48 held-out people.*\.$", said)
+
+
+def test_a_warning_stands_above_the_bar_that_is_drawn(screen, table, monkeypatch):
+    """Broke once: it was written behind the bar, and broken by the terminal in the middle of a word."""
+    from likewise.cli.output import reporting
+    from likewise.core.progress import write_error
+
+    @contextmanager
+    def warned(*words, **named):
+        with reporting(*words, **named) as show:
+            write_error("Warning: the people are too few; " + "collect more of them, " * 8)
+            yield show
+
+    monkeypatch.setattr("likewise.cli.improve.reporting", warned)
+    one = BoostingCandidate("blind", "", choices={"n_estimators": 5, "max_depth": 2})
+    monkeypatch.setattr("likewise.improving.choosing.trained_candidates", lambda data: (one,))
+    from likewise.improving import runner
+
+    work = runner.work
+    monkeypatch.setattr("likewise.improving.runner.work", lambda tasks, jobs: work(tasks, 0))
+    code, lines = screen("improve", table, *SEX, "-o", "better")
+    assert code == 0
+    assert [line for line in lines if line.startswith("Warning: the people are too few")]
 
 
 def test_verify(screen, model, table):

@@ -78,7 +78,7 @@ def test_ctrl_c_prints_what_is_proved(run, table, model, monkeypatch):
     monkeypatch.setattr(undecided_regions.UndecidedRegions, "advance", interrupted)
     done = run("verify", model, table, *SEX, "--delta", "0.000001")
     assert done.code == 130
-    assert "what is proved so far stands" in done.out
+    assert "Stopped early: what was proved holds" in done.out
 
 
 def test_a_network_of_ours_and_json_on_the_screen(run, table, model):
@@ -96,7 +96,7 @@ def test_a_network_of_ours_and_json_on_the_screen(run, table, model):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "Which columns should not decide?"),
+        ((), "Which columns should decisions not depend on?"),
         (("--sensitive", "sexx"), "no column 'sexx'"),
         (("--sensitive", "sex", "--budget-seconds", "0"), "--budget-seconds"),
         (("--sensitive", "sex", "-o", "nowhere/flips.csv"), "does not exist"),
@@ -135,7 +135,7 @@ def test_columns_that_the_model_does_not_read_are_called_trivial(run, blunt, tmp
     words = ("--target", "paid", "--sensitive", "town", "--budget-seconds", "5", "-o", "found.json")
     done = run("verify", model, tmp_path / "more.csv", *words)
     assert done.code == 0, done.err
-    assert "Trivially the same, since the model does not read town" in done.out
+    assert "The decision is the same because the model does not read town" in done.out
     assert json.loads((tmp_path / "found.json").read_text())["trivial"] is True
 
 

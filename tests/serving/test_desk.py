@@ -211,8 +211,8 @@ def test_an_uploaded_table_becomes_a_page(client):
     [
         ({"target": "nothing"}, "no column 'nothing'"),
         ({"sensitive": ["hired"]}, "cannot be sensitive too"),
-        ({"sensitive": []}, "at least one column"),
-        ({"sensitive": "sex"}, "Choose the columns"),
+        ({"sensitive": []}, "at least one sensitive column"),
+        ({"sensitive": "sex"}, "Choose the sensitive columns"),
         ({"target": 1}, "must be a column of the table, or nothing"),
         ({"limit": 1.5}, "between 0 and 100%"),
         ({"limit": True}, "between 0 and 100%"),
@@ -245,7 +245,7 @@ def test_advice_about_an_uploaded_table_is_in_the_words_of_the_page(client):
     number = upload(client, data=table().assign(sex="").to_csv(index=False).encode())
     client.post("/api/jobs", {"table": number, "target": "hired", "sensitive": ["sex"]})
     said = wait(client, ("done", "failed"))["error"]
-    assert "Name another column (column that should not decide)" in said
+    assert "Name another column (sensitive column)" in said
     assert "sensitive_features" not in said
 
 

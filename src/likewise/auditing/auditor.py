@@ -79,7 +79,7 @@ def audit(
         decisions change does not depend on them, and losses are then those against the model's own decisions. People
         whose label is missing are left out, and the result says how many.
     sensitive_features : sequence of str, optional
-        Columns of `X` that should not decide.
+        Columns of `X` that decisions should not depend on.
     favourable : object, optional
         The label of the favourable outcome, which `result.effects` counts; class 1 of a model that only numbers its
         classes. By default the second of two classes.
@@ -203,7 +203,7 @@ def audit(
         if metric is None or y is None:
             absent = "metric" if metric is None else "y"
             raise InputError(
-                f"audit: pass {absent!r}, or say which columns should not decide: sensitive_features=['sex']."
+                f"audit: pass {absent!r}, or name the columns that decisions should not depend on: sensitive_features=['sex']."
             )
         return audit_asked(asked, X, y, **runs)
     # Workers that read the table for its preparation stay for the audit.

@@ -173,14 +173,14 @@ VERBS = {
     "audit-texts": ("audit_texts", "Audit scores of texts by swapped names, above the noise."),
     "verify": ("verify", "Prove whose decision cannot depend on a column."),
     "person": ("person", "Explain one person's decision, and what would change it."),
-    "recourse": ("person:recourse", "What a favourable decision would cost those refused."),
+    "recourse": ("person:recourse", "Find what refused people would have to change."),
     "proxies": ("proxies", "Find columns that stand in for an attribute, in the table or not."),
     "serve": ("serve", "Serve the page with the model behind it, in the browser."),
     "replay": ("replay", "Repeat an audit from its evidence and compare the figures."),
     "train": ("train", "Train a model that treats comparable people alike."),
     "improve": ("improve", "Search for a fairer model and check it, or compare models."),
     "learn-metric": ("learn_metric", "Learn who is comparable with whom."),
-    "reproduce": ("reproduce", "The paper's tables and figures, ours beside them."),
+    "reproduce": ("reproduce", "Reproduce the paper's tables and figures."),
     "datasets": ("datasets", "List the bundled data sets, or write one as a table."),
 }
 VERSIONS = (

@@ -89,7 +89,7 @@ def command(
     dry_run: bool,
     **given: Any,
 ) -> None:
-    """Audit scores of texts by edits that should not matter, above what placebos do.
+    """Audit whether scores of texts depend on edits that should not matter, beyond what placebo edits change.
 
     With --text and --scorer the texts of TABLE are edited and scored. With --unit TABLE holds recorded scores: one row
     per score, with columns variant and score; edits are called FAMILY_VALUE, placebos placebo_*.

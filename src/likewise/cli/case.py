@@ -96,7 +96,7 @@ def check_choices(choices: AuditChoices) -> None:
         raise InputError("--twins needs to know what twins differ in. Name it: --sensitive COLUMN.")
     if choices.metric is None and not choices.sensitive:
         raise InputError(
-            "Who is comparable with whom? Name the columns that should not decide (--sensitive COLUMN), or pass a "
+            "Who is comparable with whom? Name the columns that decisions should not depend on (--sensitive COLUMN), or pass a "
             "metric (--metric FILE)."
         )
     both = [name for name in choices.sensitive if name in choices.immutable]

@@ -42,7 +42,7 @@ _LEAST = ("changed", "pure", "gap", "group")
     ),
 )
 @options("table", "target", "favourable", "classes", "sensitive", "edit", "metric", "eps", "confidence")
-@option("--model", metavar="MODEL", help="Your model, to search beside.")
+@option("--model", metavar="MODEL", help="Your model, compared with the others.")
 @option(
     "--compare",
     multiple=True,
@@ -84,11 +84,11 @@ def command(
 ) -> None:
     """Search for a less discriminatory alternative, and document the search.
 
-    Logistic regression and boosted trees, plain and without the sensitive columns, trees with the consensus of twins
-    and fair at several strengths, SenSR, SenSeI, Project, and your model if you name one: each is cross-validated on 80%
-    of the people. The rule takes one (the least unfair within
-    .01 of the best balanced accuracy); it is trained on all of these and checked on the people put aside. -o FOLDER/
-    gets index.html, improvement.json, alternatives.csv, the chosen model, and the finished trainings in cells.
+    Logistic regression and boosted trees, plain and without the sensitive columns, trees whose answers are averaged over
+    counterparts, fair trees of several strengths, SenSR, SenSeI, Project, and your model if you name one: each is
+    cross-validated on 80% of the people. The rule chooses one (the least unfair within .01 of the best balanced
+    accuracy); it is trained on all of them and checked on the other 20%. -o FOLDER/ gets index.html, improvement.json,
+    alternatives.csv, the chosen model, and the finished trainings in cells.
 
     With --compare the named methods are trained on 80% of the people, and all are audited and evaluated on the rest,
     side by side: -o FILE.html, FILE.json or - (JSON on the screen).
@@ -106,7 +106,7 @@ def command(
     if folder is None or len(outputs.paths) > 1:
         raise InputError("Where should the search be kept? Name one new folder: -o FOLDER/.")
     if not given["sensitive"]:
-        raise InputError("Which columns should not decide? Pass --sensitive COLUMN.")
+        raise InputError("Which columns should decisions not depend on? Pass --sensitive COLUMN.")
     from likewise.improving.output import check_improvement_folder, write_improvement
 
     check_improvement_folder(folder)

@@ -43,7 +43,7 @@ def command(
     --metric of `audit`, `train` and `improve`.
     """
     if not sensitive:
-        raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
+        raise InputError("Name the columns that decisions should not depend on: --sensitive COLUMN.")
     from likewise.auditing.case import fit_metric
     from likewise.auditing.case_evaluation import diagnose_metric
     from likewise.data.case import TableRequest, read_people

@@ -230,7 +230,7 @@ def settings(*names: str, **own: Key) -> Callable[[F], F]:
         def verb(**given: Any) -> Any:
             return function(**parse_keys(given.pop("set"), keys), **given)
 
-        return _keyed("--set", keys, "What is rarely needed; see below. Repeatable.")(verb)  # type: ignore[no-any-return]
+        return _keyed("--set", keys, "Rarely needed settings; see below. Repeatable.")(verb)  # type: ignore[no-any-return]
 
     return add
 
@@ -307,7 +307,10 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "classes": option("--classes", is_flag=True, help="Take each number of the target as a class."),
     "sensitive": option(
-        "--sensitive", multiple=True, metavar="COLUMN", help="Column that should not decide. Repeatable."
+        "--sensitive",
+        multiple=True,
+        metavar="COLUMN",
+        help="Column that decisions should not depend on. Repeatable.",
     ),
     "edit": option(
         "--edit",
@@ -323,7 +326,7 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
     ),
     "eps": option("--eps", default=f"{EPS}", metavar="EPS", help="Tolerated distance, or age=2,hours=5."),
     "eps_asked": option("--eps", metavar="EPS", help="Also people this far apart, or age=2,hours=5."),
-    "limit": limit_option("Decisions that may change: 1%. Exit code 1 above it."),
+    "limit": limit_option("Largest share of decisions that may change: 1%."),
     "full": option("--full", is_flag=True, help="Print also the loss, ε and what is proved."),
     "delta": option(
         "--delta",
@@ -342,7 +345,10 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         "learned. Repeatable.",
     ),
     "columns": option(
-        "--columns", type=_FILE, metavar="FILE", help="What the columns are; from `likewise inspect`."
+        "--columns",
+        type=_FILE,
+        metavar="FILE",
+        help="How the columns are read: a file of `likewise inspect`.",
     ),
     "sample": option(
         "--sample", type=click.IntRange(min=2), metavar="N", help="Take N people at random instead of all."
@@ -374,7 +380,7 @@ _SHARED: dict[str, Callable[[Any], Any]] = {
         },
     ),
     "sign": option("--sign", type=_PATH, metavar="KEY", hidden=True),  # told beside the folder that it signs
-    "quiet": option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells."),
+    "quiet": option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code gives the outcome."),
     "config": option(
         "--config",
         type=_FILE,

@@ -90,7 +90,7 @@ _KINDS = {
     "-": ("-", "The same on the screen, and nothing else."),
     "folder": ("FOLDER/", "Evidence, which `likewise replay` repeats; --sign KEY signs it."),
     "parquet": ("FOLDER.parquet", "Everybody beside their worst counterpart."),
-    "csv": ("FILE.csv", "Rows whose decision changes, in pairs."),
+    "csv": ("FILE.csv", "The listed rows."),
     "safetensors": ("FILE.safetensors", ""),
     "toml": ("FILE.toml", ""),
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _COST = Key(
     "HOW",
-    "What numbers cost: range (of the middle 80%) or percentile (people passed).",
+    "Cost of changing a number: range (of the middle 80%) or percentile (people passed).",
     click.Choice(["range", "percentile"]),
     "range",
 )
@@ -39,7 +39,7 @@ def _change_options(function: F) -> F:
         ("--fixed", "Column that cannot be changed. Repeatable."),
     ):
         function = option(flag, multiple=True, metavar="COLUMN", help=help_)(function)
-    shown = "What nobody can be: FILE.toml, learned from the table, or none."
+    shown = "Combinations that are impossible: FILE.toml, learned from the table, or none."
     add: Callable[[F], F] = option("--rules", default="learned", metavar="FILE", help=shown)
     return add(function)
 
@@ -86,7 +86,13 @@ def _situation(
 )
 @options("target_left_out", "favourable", "sensitive")
 @_change_options
-@option("--alternatives", type=click.IntRange(0, 20), default=3, metavar="N", help="Further ways.")
+@option(
+    "--alternatives",
+    type=click.IntRange(0, 20),
+    default=3,
+    metavar="N",
+    help="Further changes that are listed.",
+)
 @option(
     "--reason-codes",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -136,7 +142,7 @@ def command(
     ),
 )
 @options("model", "table", "target_left_out", "favourable", "sensitive")
-@limit_option("Refused people whose counterpart may pay over 5% more or less: 1%. Exit code 1 above it.")
+@limit_option("Largest share of refused people whose least change may differ by over 5%: 1%.")
 @_change_options
 @option(
     "--sample", type=click.IntRange(min=1), metavar="N", help="N refused people at random instead of all."
@@ -152,7 +158,14 @@ def command(
 @_budget(2.0)
 @options("seed")
 @settings("model_takes", "confidence", cost=_COST)
-@outputs("html", "json", "-", "csv", then=("language", "trust", "config"))
+@outputs(
+    "html",
+    "json",
+    "-",
+    "csv",
+    then=("language", "trust", "config"),
+    csv="The refused people, each with their least change.",
+)
 def recourse(
     model: str,
     table: Path,
@@ -164,7 +177,7 @@ def recourse(
     outputs: Outputs,
     **given: Any,
 ) -> int:
-    """Find what the favourable decision would cost everybody who is refused, and whether counterparts pay the same.
+    """Find the least change that gives each refused person the favourable decision, and whether counterparts need the same.
 
     MODEL and TABLE as in `likewise person`. For every refused person the least change is found, and that of the same person
     under every other value of the sensitive columns.

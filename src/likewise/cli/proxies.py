@@ -34,11 +34,20 @@ if TYPE_CHECKING:
 @option("--groups-from", metavar="HOW:COLUMNS", help="Groups by probability: bisg:surname,zip, for example.")
 @option("--known", metavar="COLUMN", help="With --groups-from: the group of a random sample, else empty.")
 @option("--reference", metavar="GROUP", help="Group that the others are compared with; else the largest.")
-@option("--legitimate", multiple=True, metavar="COLUMN", help="Column that may decide. Repeatable.")
-@option("--pairs", type=click.IntRange(0, 50), default=6, show_default=True, metavar="N", help="Pairs.")
+@option(
+    "--legitimate", multiple=True, metavar="COLUMN", help="Column that decisions may depend on. Repeatable."
+)
+@option(
+    "--pairs",
+    type=click.IntRange(0, 50),
+    default=6,
+    show_default=True,
+    metavar="N",
+    help="Pairs of columns that are tested together.",
+)
 @options("read", "seed")
 @settings("model_takes", "confidence")
-@outputs("html", "json", "-", "csv", then=("language", "trust", "config"))
+@outputs("html", "json", "-", "csv", then=("language", "trust", "config"), csv="The columns and pairs.")
 def command(
     model: str,
     table: Path,

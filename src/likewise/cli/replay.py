@@ -78,7 +78,7 @@ def command(
     """Repeat an audit from EVIDENCE, the evidence.json in a folder that an audit wrote with -o, and compare.
 
     The files it read must be the same, byte for byte. Nothing but an audit with the recorded options is run, and no
-    option that lets a model file run code is taken from the evidence: such trust is yours to give, here again. Files
+    option that lets a model file run code is taken from the evidence: name such options here again if you trust the model. Files
     outside the current folder are read only if you name them.
     """
     from likewise.report.document import audit_document

@@ -33,11 +33,18 @@ if TYPE_CHECKING:
     "--delta",
     type=click.FloatRange(0.0, 1.0),
     metavar="SHARE",
-    help="Largest fair share of flips; exit code 1 above it.",
+    help="Largest share of all people whose decision may change.",
 )
 @options("read", "sample", "proof_budget", "seed")
 @settings("model_takes")
-@outputs("html", "json", "-", "csv", then=("language", "trust", "config"))
+@outputs(
+    "html",
+    "json",
+    "-",
+    "csv",
+    then=("language", "trust", "config"),
+    csv="Rows whose decision changes, in pairs.",
+)
 def command(
     model: str,
     table: Path,
@@ -50,11 +57,11 @@ def command(
     """Prove for which people the decision cannot depend on the sensitive columns.
 
     MODEL is a file (likewise's own, ONNX, XGBoost, LightGBM, CatBoost, skops) or package.module:attribute. Shares are
-    proved of tree ensembles, ReLU networks and linear models; any other model is asked. TABLE says which people can
+    proved for tree ensembles, ReLU networks and linear models; other models are asked about random rows. TABLE says which people can
     exist: the ranges and categories of its columns. All their combinations are looked at, not only the people in it.
     """
     if not given["sensitive"]:
-        raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
+        raise InputError("Which columns should decisions not depend on? Name them: --sensitive COLUMN.")
     from likewise.auditing.verification.verify import verify_people
     from likewise.report import document_of
 

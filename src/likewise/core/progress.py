@@ -95,7 +95,8 @@ def open_console(*, stderr: bool = False, **choices: Any) -> Any:
 
 def write_error(line: str) -> None:
     """Write one line on standard error; on a terminal, break it between words."""
-    if sys.stderr.isatty():
+    # While a bar is drawn, rich puts what is written here above it.
+    if sys.stderr.isatty() and not hasattr(sys.stderr, "rich_proxied_file"):
         open_console(stderr=True).print(printable(line), markup=False)
     else:
         sys.stderr.write(f"{printable(line)}\n")

@@ -33,7 +33,7 @@ class TabularData(SplitRows):
     target_names : tuple of str
         What the labels 0 and 1 mean.
     sensitive_features : tuple of str
-        Columns of `frame` that should not decide.
+        Columns of `frame` that decisions should not depend on.
     domain : TabularDomain
         Which rows can exist, and how they are encoded; fitted on all of `frame`.
     train_index, test_index : ndarray of int

@@ -30,7 +30,7 @@ def assert_fair(
     y : array of shape (n,), optional
         Their labels.
     sensitive_features : sequence of str
-        Columns that should not decide.
+        Columns that decisions should not depend on.
     limit : float, optional
         The share of decisions that may change when only these columns do: 0.01 is one in a hundred.
     delta : float, optional

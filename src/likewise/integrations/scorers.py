@@ -67,7 +67,7 @@ def pure_gap_scorer(
     Parameters
     ----------
     sensitive_features : sequence of str
-        Columns of X that should not decide. X must be a table, and the estimator a pipeline that takes it.
+        Columns of X that decisions should not depend on. X must be a table, and the estimator a pipeline that takes it.
     beside : str or scorer, optional
         Another scorer, such as ``"accuracy"`` or ``"neg_log_loss"``.
     weight : float, default=1.0

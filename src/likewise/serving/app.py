@@ -325,7 +325,7 @@ def _question(said: Mapping[str, Any]) -> Question:
     if target is not None and not isinstance(target, str):
         raise InputError("What the model predicts must be a column of the table, or nothing.")
     if not isinstance(sensitive, list) or not all(isinstance(name, str) for name in sensitive):
-        raise InputError("Choose the columns that should not decide.")
+        raise InputError("Choose the sensitive columns.")
     if favourable is not None and not isinstance(favourable, str):
         raise InputError("The value that counts as 1 must be one of the target's.")
     if seconds is not None:

@@ -167,7 +167,7 @@ class Upload:
 
 # Options of the command line in advice, as the page calls them; a sentence about any other is left out.
 _ON_PAGE = {
-    r"--sensitive( COLUMN)?": "column that should not decide",
+    r"--sensitive( COLUMN)?": "sensitive column",
     r"--target( COLUMN)?": "column that the model predicts",
     r"--favourable( VALUE)?:?": "the favourable value",
     r"--sample( \d+)?": "a smaller sample",
@@ -436,7 +436,7 @@ def _check_question(question: Question, upload: Upload) -> None:
         if name is not None and name not in names:
             raise InputError(f"{upload.file.name} has no column {name!r}.")
     if not question.sensitive:
-        raise InputError("Choose at least one column that should not decide.")
+        raise InputError("Choose at least one sensitive column.")
     if question.favourable is not None and question.target is not None:
         values = next(one["values"] for one in upload.columns if one["name"] == question.target)
         if values is not None and question.favourable not in values:

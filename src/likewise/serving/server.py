@@ -249,7 +249,7 @@ def start_server(
     y : array-like of shape (n,), optional
         Their labels.
     sensitive_features : sequence of str
-        Columns that should not decide.
+        Columns that decisions should not depend on.
     favourable : object, optional
         The decision that people want.
     metric : FairMetric, optional

@@ -146,7 +146,7 @@ def explore_document(
     models : mapping of str to Model, or to anything that `as_model` takes
         By name; in a comparison in the order of its entries.
     sensitive_features : sequence of str
-        Columns that should not decide.
+        Columns that decisions should not depend on.
     results : mapping of str to AuditResult, optional
         Audits of the models, by the same names: people whose decision would change are carried.
     labels : mapping, optional
