@@ -1,4 +1,4 @@
-"""What a search for a fairer model found: all alternatives, the choice, and how it did on people never seen."""
+"""What a search for a fairer model found: all alternatives, the choice, and how it did on held-out people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS = {
     GAP: "improve.gap",
     GROUP_GAP: "improve.a_group_gap",
 }
-# Models, and figures of people never seen, that are printed.
+# Models, and figures of held-out people, that are printed.
 # With the lines around them at most 20 on a terminal.
 _MODELS, _FIGURES = 4, 5
 # What the command line calls them.
@@ -262,7 +262,7 @@ class Improvement:
     model : object
         The chosen model, trained on all training people.
     unseen : Unseen
-        The chosen model on people never seen.
+        The chosen model on held-out people.
     reference : Unseen
         The same of the user's model, or of plain boosting if none was given.
     failed : dict of str to str
@@ -334,7 +334,7 @@ class Improvement:
         return unbeaten([point for point in points if not math.isnan(point[0])])
 
     def sentence(self) -> str:
-        """Say in a sentence what was chosen and what it changes for people never seen."""
+        """Say in a sentence what was chosen and what it changes for held-out people."""
         after, before = _values(self.unseen.figures), _values(self.reference.figures)
         shared = {"chosen": self.chosen, "models": len(self.alternatives), "reference": self.reference.name}
         if self.chosen == self.reference.name:
@@ -375,7 +375,7 @@ class Improvement:
             [m.name, f"{m.value:.3f}", f"{announced[m.name].low:.3f} to {announced[m.name].high:.3f}"]
             for m in self.unseen.figures[:_FIGURES]
         ]
-        head = [f"{self.n_test:,} people never seen", "value", "announced"]
+        head = [f"{self.n_test:,} held-out people", "value", "announced"]
         return "\n".join([*lines, "", text_table(head, rows), "", self.sentence()])
 
 
