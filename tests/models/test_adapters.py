@@ -8,7 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.dummy import DummyClassifier
+from sklearn.tree import DecisionTreeClassifier
 
+import likewise as lw
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.models import DifferentiableModel, OnnxModel, as_model
 from likewise.models.convert import CallableModel
@@ -356,6 +359,29 @@ def test_onnx_labels_that_nobody_named_are_asked_for():
         as_model(proto).outputs(X)
     named = as_model(proto, classes=[5, 6])
     assert np.array_equal(named.predict(X), estimator.predict(X))
+
+
+@pytest.mark.parametrize("estimator", [DecisionTreeClassifier(), DummyClassifier()])
+def test_an_estimator_of_one_class_is_said_to_be_that(estimator):
+    """Broke once: of the losses that were tried, the last one's error was raised, about a loss that nobody had passed."""
+    frame = pd.DataFrame({"skill": [0.0, 1.0, 2.0], "sex": ["f", "m", "f"]})
+    fitted = estimator.fit(frame[["skill"]], [1, 1, 1])
+    with pytest.raises(ModelError, match=r"labels of one class only \(1\).*two or more classes"):
+        lw.audit(fitted, frame, sensitive_features=["sex"])
+
+
+def test_a_function_that_returns_words_is_told_what_to_return():
+    frame = pd.DataFrame({"sex": ["f", "m", "f"]})
+    with pytest.raises(ModelError, match=r"such as 'no', expected numbers.*decisions as 0 and 1"):
+        lw.audit(lambda table: np.array([0, "no", 1], dtype=object), frame, sensitive_features=["sex"])
+
+
+def test_of_what_a_model_raises_the_first_line_is_told():
+    def raises(table):
+        raise ValueError("no such column\n  and a page of rows\n")
+
+    with pytest.raises(ModelError, match=r"raised ValueError on rows 0 to 1: no such column\. The model was"):
+        lw.audit(raises, pd.DataFrame({"sex": ["f", "m"]}), sensitive_features=["sex"])
 
 
 def test_onnx_nan_is_an_error():

@@ -160,7 +160,7 @@ def check_varied(frame: pd.DataFrame, sensitive: Sequence[str]) -> None:
         if len(values) < 2:
             said = f"one value only ({values[0]})" if len(values) else "no value"
             raise InputError(
-                f"The sensitive column {name!r} has {said}, so nobody has a twin with another. Name another "
+                f"The sensitive column {name!r} has {said}, so there is no other to compare with. Name another "
                 f"column ({option('sensitive')}), or pass a table with people of other values."
             )
 

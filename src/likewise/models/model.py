@@ -409,10 +409,11 @@ class Model(ABC):
         except LikewiseError:
             raise
         except Exception as error:
+            first_line = str(error).strip().partition("\n")[0]
             wide = "" if is_frame(batch) or batch.ndim != 2 else f" of {batch.shape[1]} numbers"
             raise ModelError(
                 f"{type(self).__name__}: the model raised {type(error).__name__} on rows "
-                f"{start} to {start + len(batch) - 1}{wide}: {error}{_types_words(batch)}"
+                f"{start} to {start + len(batch) - 1}{wide}: {first_line}{_types_words(batch)}"
             ) from error
 
     def _canonical(self, answer: np.ndarray[Any, Any], n: int, start: int) -> FloatArray:
@@ -429,8 +430,9 @@ class Model(ABC):
             answer = answer.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ModelError(
-                f"{owner}: the model returned {answer.dtype} values, expected numbers. Return probabilities (a "
-                "column for each of several classes), decisions as 0 and 1, or predicted numbers."
+                f"{owner}: the model returned values such as {_no_number(answer)[:60]}, expected "
+                "numbers. Return probabilities (a column for each of several classes), decisions as 0 and 1, such as "
+                "(answer == 'yes').astype(int), or predicted numbers."
             ) from error
         finite = np.isfinite(answer)
         if not finite.all():
@@ -498,6 +500,11 @@ class DifferentiableModel(Model):
         dtype : torch.dtype or its name, optional
             Precision of the oracle; the model's own by default.
         """
+
+
+def _no_number(answer: np.ndarray[Any, Any]) -> str:
+    """The first answer that cannot be a number."""
+    return repr(next((one for one in answer.ravel().tolist() if not isinstance(one, (int, float))), None))
 
 
 def _types_words(batch: Any) -> str:

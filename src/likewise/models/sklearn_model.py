@@ -47,6 +47,11 @@ class EstimatorModel(Model):
         self, estimator: Any, *, own_classes: np.ndarray[Any, Any] | None, classes: Any = None, **choices: Any
     ) -> None:
         self.estimator, self._own_classes = estimator, own_classes
+        if own_classes is not None and len(own_classes) == 1:
+            raise ModelError(
+                f"as_model: {type(estimator).__name__} was fitted on labels of one class only ({own_classes[0]}), so every "
+                "decision is that class. Pass an estimator that was fitted on two or more classes."
+            )
         if classes is not None and own_classes is not None and len(classes) != len(own_classes):
             raise bad_parameter(
                 "as_model",
