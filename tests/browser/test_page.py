@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 
 import numpy as np
 import pytest
@@ -108,8 +110,24 @@ def test_a_default_audit_is_four_screens_at_most_and_its_annex_is_folded(audit_p
     assert len(sizes) <= 5
 
 
+def sheets(page):
+    """How many sheets of paper a page is printed on."""
+    done = page.driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    return int(re.search(rb"/Count (\d+)", base64.b64decode(done["data"]))[1])
+
+
+def test_six_printed_sheets_at_most_stand_before_the_annex_and_the_answer_is_on_the_first(audit_page):
+    whole = sheets(audit_page)
+    audit_page.js("document.getElementById('annex').remove()")
+    assert sheets(audit_page) <= 6
+    assert sheets(audit_page) < whole
+    audit_page.js(
+        "for (const card of document.querySelectorAll('main > :not(#answer), .foot')) card.remove()"
+    )
+    assert sheets(audit_page) == 1
+
+
 def test_the_printed_page_has_page_numbers_its_annex_and_lines_to_sign(audit_page, tmp_path):
-    import base64
     import shutil
     import subprocess
 
