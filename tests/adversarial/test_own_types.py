@@ -266,3 +266,35 @@ def test_made_up_pairs_have_the_dates_that_the_model_was_asked_about():
     found = lw.verify(decide, table, ["sex"])
     assert found.examples["row"].isna().any()
     assert decide(found.examples).tolist() == found.examples["decision"].tolist()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["lives in the district of " * 20 + end for end in "AB"], [0.1 + 0.2, 0.3], [1e12, 1e12 + 1], [1e-3, 1e-3 * (1 + 1e-12)]],
+    ids=["long words", "last bits", "large", "small"],
+)  # fmt: skip
+def test_values_that_look_alike_when_shortened_are_counted_apart(values):
+    low, high = values if isinstance(values[0], str) else sorted(values)
+    people = pd.DataFrame({"skill": np.arange(20.0), "from": [low, high] * 10})
+    result = lw.audit(
+        lambda table: ((table["from"] == high) & (table["skill"] > 9)).astype(int),
+        people,
+        sensitive_features=["from"],
+        favourable=1,
+    )
+    rates = result.group_rates
+    assert rates["people"].tolist() == [10, 10]
+    assert sorted(rates["rate"]) == [0.0, 0.5]
+    assert (result.effects["recorded"] != result.effects["instead"]).all()
+
+
+def test_whole_numbers_with_gaps_are_listed_as_they_are():
+    codes = 12345678901.0 + np.arange(20) % 3
+    codes[0] = np.nan
+    people = pd.DataFrame({"code": codes, "skill": np.arange(20.0) * 1.5, "sex": ["F", "M"] * 10})
+    listed = lw.audit(
+        lambda table: ((table["sex"] == "M") & (table["skill"] > 9)).astype(int),
+        people,
+        sensitive_features=["sex"],
+    ).people
+    assert listed["code"].tolist() == people["code"].iloc[listed["row"]].tolist()

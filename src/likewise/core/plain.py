@@ -49,7 +49,11 @@ def plain_cell(value: Any) -> Any:
     if isinstance(value, (int, np.integer)):
         return int(value) if abs(int(value)) <= _LARGEST_WHOLE else str(value)
     if isinstance(value, (float, np.floating)):
-        return rounded(value, 10) if math.isfinite(value) else str(value)
+        number = float(value)
+        if not math.isfinite(number):
+            return str(value)
+        # Codes and ids with gaps are floats: a whole number is not shortened.
+        return number if number.is_integer() and abs(number) <= _LARGEST_WHOLE else rounded(number, 10)
     text = str(value)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 

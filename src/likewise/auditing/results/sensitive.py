@@ -490,6 +490,8 @@ def _attribute(problem: AuditedPeople, people: EditableRows, part: Any, chosen: 
     if isinstance(part, Edit):
         mine = (people.field(part.column, part.values),)
         labels = tuple(plain_cell(value) for value in mine[0].values)
+        if len(set(labels)) < len(labels):  # shortened, two of them would be counted as one
+            labels = tuple(str(value) for value in mine[0].values)
         codes = np.arange(len(labels))[:, None]
         few, edges = chosen.few.get(str(part.column)), chosen.bands.get(str(part.column))
         numbers = None if edges is None else people.numbers(part.column)
