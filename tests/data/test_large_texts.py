@@ -98,3 +98,23 @@ def test_a_ragged_file_is_refused(tmp_path, monkeypatch):
     path.write_text("a,b\n" + "1,2\n" * 30 + "1,2,3\n")
     with pytest.raises(FormatError, match="rectangular"):
         in_parts(path, monkeypatch)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_codes_with_leading_zeros_stay_as_written_if_asked_for_else_it_is_said(late, tmp_path, monkeypatch):
+    """A model that was fitted on "01001" knows no 1001, and decides about it without a word."""
+    codes = ["10001"] * N if late else ["01001", "02139"] * (N // 2)
+    codes[-1] = "00501"
+    day = ["05:30", "0.5"] * (N // 2)
+    path = write(tmp_path / "people.csv", separator="\t", age=WHOLE, zip=codes, day=day)
+    monkeypatch.setattr("likewise.data.text_tables._BLOCK", 64)
+    kept = Reading(categorical=("zip", "age"))
+    for frame, notes in (
+        (read_table(path).frame, read_table(path).notes),
+        in_parts(path, monkeypatch)[::2],
+    ):
+        assert frame["zip"].dtype == np.int64
+        assert [note for note in notes if "leading zeros as numbers in 'zip'" in note]
+    for frame in (read_table(path, kept).frame, in_parts(path, monkeypatch, kept)[0]):
+        assert frame["zip"].tolist() == codes
+        assert frame["age"].dtype == np.int64

@@ -165,7 +165,7 @@ READ = {
     "ignore": _columns("Leave this column out, such as an id."),
     "only": _columns("Take these columns and no others."),
     "keep": _columns("Take it although it looks like an id or text."),
-    "categorical": _columns("Its numbers are codes."),
+    "categorical": _columns("Its numbers are codes, kept with leading zeros."),
     "integer": _columns("Its numbers are counts, not codes."),
     "missing": _choice("Missing cells", "auto", "keep", "drop", "category", "impute"),
     "empty": Key("VALUE", "Cells with this value are missing ones: ?, -1.", default=(), many=True),

@@ -50,7 +50,7 @@ def write_parts(file: OpenedFile, reading: Reading, path: Path) -> tuple[int, bo
         rows += len(frame)
     if not rows:
         raise InputError(f"{file.name} has no rows. Pass a table with people in it.")
-    kinds = [column.settled() for column in found]
+    kinds = [("str", "") if at in text.words else column.settled() for at, column in enumerate(found)]
     while True:
         try:
             said = _write(text, kinds, decimals, path, reading, numbered)

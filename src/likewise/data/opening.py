@@ -7,7 +7,7 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import check_file
@@ -37,6 +37,8 @@ class Reading:
         later ones get a number.
     ignore : tuple of str
         Columns to leave out, all of that name if there are several.
+    categorical : tuple of str
+        Columns whose numbers are codes; those of a text with leading zeros stay as they are written.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Reading:
     header: bool | None = None
     doubled: Doubled = "drop"
     ignore: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.encoding is None:
@@ -79,7 +82,6 @@ class TableChoices(Reading):
 
     only: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
     integer: tuple[str, ...] = ()
     columns: Path | None = None
     missing: str = "auto"  # one of Policy
@@ -158,15 +160,17 @@ class OpenedFile:
         """Return what a reader takes: the path, or a stream of the unpacked content."""
         return self.source if isinstance(self.source, Path) else io.BytesIO(self.source)
 
+    def opened(self) -> BinaryIO:
+        """Return a stream of the unpacked content, to be closed."""
+        return self.source.open("rb") if isinstance(self.source, Path) else io.BytesIO(self.source)
+
     def whole(self) -> bytes:
         """Return all bytes."""
         return self.source if isinstance(self.source, bytes) else self.source.read_bytes()
 
     def head(self, size: int = HEAD) -> bytes:
         """Return the first bytes."""
-        if isinstance(self.source, bytes):
-            return self.source[:size]
-        with self.source.open("rb") as stream:
+        with self.opened() as stream:
             return stream.read(size)
 
 

@@ -7,7 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,6 +91,9 @@ _BELOW = 50
 # A parser skips lines of these.
 _BLANK = "\r\n \t"
 _BLOCK = 2**22
+# A cell that begins with a zero and another digit; so many rows are looked at together then.
+_PADDED = re.compile(r"(?:^|[,;\t|\s\"])0\d")
+_PADDED_ROWS = 65_536
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # 1.234,5 and 12,5 as most of Europe writes them; 1,234.5 and 1,234 as English does.
 _COMMA_DECIMALS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?|[+-]?,\d+")
@@ -105,7 +108,7 @@ def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[st
     check_width(file.name, len(text.names))
     check_room(file.name, CELL * len(text.names) * _lines(file), file.room)
     (frame,) = text.frames()
-    return _numbers(frame, reading.decimal, text.separator, notes), notes
+    return _numbers(frame, reading.decimal, text, notes), notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +121,8 @@ class OpenedText:
     names: list[str]
     header: bool
     commas: bool
+    # Columns whose cells stay as they are written.
+    words: tuple[int, ...] = ()
 
     def frames(
         self, rows: int | None = None, dtypes: Mapping[int, Any] | None = None
@@ -137,7 +142,7 @@ class OpenedText:
             "decimal": "," if self.commas else ".",
             "thousands": "." if self.commas and self.separator != "." else None,
             "low_memory": False,
-            "dtype": dict(dtypes) if dtypes else None,
+            "dtype": dict(dtypes or {}) | dict.fromkeys(self.words, str),
         }
         try:
             with pd.read_csv(self.file.stream(), iterator=True, **given) as read:
@@ -168,13 +173,41 @@ def open_text(file: OpenedFile, reading: Reading) -> tuple[OpenedText, list[str]
     """Look at the first lines of a text file; also return what to say of them."""
     encoding = reading.encoding or _encoding(file.head())
     separator, names, header, notes = _header(file, encoding, reading)
-    return OpenedText(file, encoding, separator, names, header, reading.decimal == ","), notes
+    text = OpenedText(file, encoding, separator, names, header, reading.decimal == ",")
+    padded = _padded(text)
+    kept = tuple(at for at in padded if names[at] in reading.categorical)
+    lost = [names[at] for at in padded if at not in kept and names[at] not in reading.ignore]
+    if lost:
+        notes.append(
+            f"read codes with leading zeros as numbers in {_some(lost)}. If the model was fitted on the codes as they are "
+            f"written: {option('categorical', lost[0])}."
+        )
+    return replace(text, words=kept), notes
+
+
+def _padded(text: OpenedText) -> list[int]:
+    """Columns of whole numbers with leading zeros, such as 01001, which a number does not keep."""
+    with io.TextIOWrapper(text.file.opened(), text.encoding, errors="replace", newline="") as lines:
+        before, found = "", False
+        while not found and (block := lines.read(_BLOCK)):
+            found = _PADDED.search(before + block) is not None
+            before = block[-2:]
+    columns = range(len(text.names))
+    frames = text.frames(_PADDED_ROWS, dict.fromkeys(columns, str)) if found else ()
+    padded, other = set[int](), set[int]()
+    for frame in frames:
+        for at in columns:
+            if at not in other:
+                cells = frame.iloc[:, at].dropna().str.strip()
+                other |= set() if cells.str.fullmatch(r"\d+").all() else {at}
+                padded |= {at} if cells.str.fullmatch(r"0\d+").any() else set()
+    return sorted(padded - other)
 
 
 def _lines(file: OpenedFile) -> int:
     """Return at least the number of rows: a short row is filled up to the width of the header."""
     ends, last = Counter[int](), b""
-    with io.BytesIO(file.source) if isinstance(file.source, bytes) else file.source.open("rb") as stream:
+    with file.opened() as stream:
         while block := stream.read(_BLOCK):
             ends[10] += block.count(b"\n")
             ends[13] += block.count(b"\r")
@@ -251,14 +284,14 @@ def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
     )
 
 
-def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: list[str]) -> pd.DataFrame:
+def _numbers(frame: pd.DataFrame, decimal: str | None, text: OpenedText, notes: list[str]) -> pd.DataFrame:
     """Turn columns of numbers with commas, with a unit or with a word for a missing one into numbers."""
     import pandas as pd
 
-    decimals = decimals_of(decimal, separator)
+    decimals = decimals_of(decimal, text.separator)
     changed: dict[int, tuple[str, pd.Series[Any]]] = {}
     for at, dtype in enumerate(frame.dtypes):
-        if dtype.kind in "biuf":
+        if dtype.kind in "biuf" or at in text.words:
             continue
         looked = TextColumn()
         looked.look(frame.iloc[:, at], decimals)
