@@ -43,7 +43,7 @@ SAID_BEFORE = re.compile(
 GREETED_BEFORE = re.compile(rf"\b(?:dear|hi|hello|hey){_BLANK}+(?:(?:{TITLE}){_BLANK}+)?$", re.IGNORECASE)
 PLACE_BEFORE = re.compile(
     r"\b(?:(?i:St|Saint|San|Santa|Fort|Ft|Mount|Mt|Lake)|Port|New|Los|El|Cape|Point|Camp|Villa|North|South|East|West"
-    r"|(?:[A-Z]\w+|city|state|town|county|university|bank|college|district|diocese|port|bay|isle) (?:of|at))\.?[ \u00a0]+$"
+    r"|(?i:city|state|town|county|university|bank|college|district|diocese|port|bay|isle|church|school|institute|hospital|republic|kingdom|book|battle|treaty|village|borough|province|department|bureau|duke|earl) (?:of|at))\.?[ \u00a0]+$"
 )
 _HEADINGS = r"\s*(?:(?:curriculum vitae|cv|r[ée]sum[ée]|profile|cover letter|application)\b[^\n]{0,12}\n\s*)?"
 HEADER = re.compile(
@@ -83,7 +83,7 @@ SOCIAL_BEFORE = re.compile(rf"\b(?:{_any_of(WORD_LISTS['social'])})[ \u00a0]+$",
 GENDERED = re.compile(r"\b(?:she|he|her|his|hers|him|herself|himself)\b", re.IGNORECASE)
 # "Faith Robinson, CPA," and "Hope Reed, who", "June Park, a nurse".
 APPOSITION = re.compile(
-    r",? (?:[A-Z]{3,5}\b|Ph\.?D|M\.?D|M\.?B\.?A|R\.?N\b|Esq|Jr|Sr|III?\b|who\b|aged? \d|(?:a|an|our|my|the) [a-z])"
+    r",? (?:[A-Z]{3,5}\b|Ph\.?D|M\.?D|M\.?B\.?A|R\.?N\b|Esq|Jr|Sr|III?\b|who\b|aged? \d|(?:a|an|our|my|the) [a-z]|(?:of|from) [A-Z])"
 )
 PARTICLES = frozenset(
     {"von", "van", "de", "der", "den", "del", "della", "di", "da", "du", "la", "le", "dos", "bin", "ibn"}

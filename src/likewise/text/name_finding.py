@@ -227,12 +227,9 @@ class _Finder(Reading):
                 return "person"
             return "person" if act and gendered and key not in WORD_LISTS["words"] - NAMES_TOO else "word"
         previous = self.words[place - 1].text
-        if (
-            key in PLACES_AND_TIMES
-            or key in PRODUCTS
-            or self._technical(place)
-            or self._beside_product(place)
-        ):
+        if self._beside_product(place):
+            return "word"
+        if key in PLACES_AND_TIMES | PRODUCTS or self._technical(place):
             return "person" if SOCIAL_BEFORE.search(before) else "word"
         placed = previous.islower() or folded(previous) in FUNCTION
         noun = re.match(r"[ \u00a0][a-z]", self.after(place)) and not self.does(
@@ -246,7 +243,7 @@ class _Finder(Reading):
 
     def _evident(self, place: int) -> bool:
         """Behind a title or an introduction, in the first line of a CV, or in an address with the surname."""
-        before, word = self.before(place), self.words[place]
+        before = self.before(place)
         if SAID_BEFORE.search(before) or GREETED_BEFORE.search(before):
             return (
                 not before.lower().rstrip().endswith(("called", "named")) or self.keys[place] not in ORDINARY
@@ -256,7 +253,11 @@ class _Finder(Reading):
             return True
         surname = folded(self.words[self.last(place)].text)
         held = (self.keys[place] in self.handles and surname in self.handles) or surname in self.titled
-        return (full and held) or (full and self.header[0] == word.start and word.end <= self.header[1])
+        return full and (held or self._heads(place))
+
+    def _heads(self, place: int) -> bool:
+        """Whether the word begins the first line of a CV."""
+        return self.header[0] == self.words[place].start
 
     def _full(self, place: int) -> bool:
         """Whether what follows can be a surname."""
@@ -282,7 +283,12 @@ class _Finder(Reading):
             return True
         if EPONYM_AFTER.match(after) and (key in ORDINARY or not self.begins(place)):
             return True
-        if RULER_BEFORE.search(before) or self._in_firm(place) or self._ending(place) == "firm":
+        told = self._evident(place) and not self._heads(place)
+        if (
+            RULER_BEFORE.search(before)
+            or (self._in_firm(place) and not told)
+            or self._ending(place) == "firm"
+        ):
             return True
         if TITLE_BEFORE.search(before) and not self.joined(place):
             return True  # "Mr. James": a surname
@@ -320,7 +326,8 @@ class _Finder(Reading):
             if sure or self.header[0] == self.words[place].start:
                 return "surname"
             if key in ORDINARY - NAMES_TOO:
-                return "firm"
+                person = self.does(n, DEEDS) and GENDERED.search(self.sentence(n)[1])
+                return "surname" if person else "firm"
             return "surname" if self.does(n, DEEDS | ACTS) or SOCIAL_BEFORE.search(before) else "either"
         return ""
 

@@ -19,13 +19,14 @@ _MIXED = "people of both sexes: who should change cannot be told"
 
 @dataclass(frozen=True)
 class NameSwap:
-    """Give the people of a text first names of a race, a gender or both, or names of your own.
+    """Give the one whom a text is about a first name of a race, a gender or both, or a name of your own.
 
     Names are found as whole words with a capital, in ALL CAPS, hyphenated, as possessives, as the initial before a
     surname and in e-mail addresses and links; in lower case behind "my name is" and the like, or if the whole text is.
-    Surnames, firms, products, places and words that only look like names stay. If the gender changes, pronouns and titles
-    (Mr., Ms.) change with it. The same name gets the same new name everywhere in the text, and two people never get one
-    name. A text in which something cannot be told is left as it is, and `Edited.skipped` says why.
+    Superiors, referees, those written to and further full names stay, and so do surnames, firms, products, places and words
+    that only look like names. If the gender changes, pronouns and titles (Mr., Ms.) change with it. The same name gets the
+    same new name everywhere in the text, and two people never get one name. A text in which something cannot be told is
+    left as it is, and `Edited.skipped` says why.
 
     Parameters
     ----------
@@ -46,9 +47,10 @@ class NameSwap:
 
     Notes
     -----
-    Left as it is: a text with people of both sexes if the gender should change; one with a name behind "at" or "worked
-    for" and nowhere else, which may be a firm; one with "gave her credit", which may be "him" or "his"; one with a handle
-    that holds the name in another way than the rules know. The rules are for English.
+    Left as it is: a text with people of both sexes if the gender should change, or with a pronoun that may be somebody
+    else's; one that names only a superior or referee; one with a name behind "worked for" that may be a firm; one with "gave
+    her credit", which may be "him" or "his"; one with a handle that holds the name in another way than the rules know. The
+    rules are for English.
 
     Examples
     --------

@@ -29,6 +29,7 @@ _NO_NOUN, _ADVERBS, _DEGREES, _QUANTITIES, _LY_ADJECTIVES, _TWO_OBJECTS, _OWNED 
 )
 # "found her capable", "with her leading": behind these a word may say something about her.
 _JUDGED = frozenset({"find", "finds", "found", "think", "thought", "believe", "know", "knew", "with"})
+_NOUN = re.compile(r".+(?:tion|sion|ment|ness|ity|ance|ence|ship|ism|ogy)s?$")
 # "Everyone around her grows", and "around her clients".
 # "Everyone who meets her likes her", and "who read her books".
 _WHO = re.compile(r"\b(?:who|whoever) (?:\w+ ){1,2}$", re.IGNORECASE)
@@ -90,6 +91,8 @@ def _role_of_her(text: str, words: list[Word], place: int) -> str:
         return "object" if previous in _TWO_OBJECTS else "doubtful"
     if (previous in _PLACED and following.endswith("s")) or _WHO.search(text[: words[place].start]):
         return "doubtful"
+    if previous in WORD_LISTS["perceptions"] and _NOUN.match(following):
+        return "possessive"
     judged = previous in _JUDGED and (following in _DEGREES or _ADJECTIVE.match(following))
     if previous in _TWO_OBJECTS or judged or following in WORD_LISTS["given_words"]:
         return "doubtful"
