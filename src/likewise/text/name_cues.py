@@ -95,7 +95,7 @@ DETERMINERS = frozenset({"the", "a", "an", "this", "that", "in", "at", "no", "ev
 # People that a text names beside the one it is about: superiors and referees; and those it may be about after all.
 _WHOSE = rf"[ \u00a0\n]+(?:(?:my|our|the|her|his|their)(?: [a-z]+){{1,3}},?[ \u00a0]+)?(?:[A-Z]{{2,4}}[ \u00a0]+)?(?:(?:{TITLE})[ \u00a0]+)*$"
 OTHER_BEFORE = re.compile(
-    r"(?:\b(?:report(?:s|ed|ing)?(?: directly)? to|(?:supervised|managed|mentored|advised|led|headed|trained|coached) by"
+    r"(?:\b(?:(?:report|answer)(?:s|ed|ing)?(?: directly)? to|(?:supervised|managed|mentored|advised|led|headed|trained|coached|taught|founded|owned|run|created|designed|invented) by"
     r"|(?:supervision|guidance|direction|leadership|mentorship) of|under|assistant to|deputy to|assisted|succeed(?:ed|ing)"
     r"|on behalf of|work(?:s|ed|ing)? for)"
     r"|\b(?:referees?|references?|supervisors?|advis[oe]rs?|(?:line )?managers?|mentors?|(?:emergency )?contact|co-authors?"

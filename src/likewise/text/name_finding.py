@@ -157,7 +157,8 @@ class _Finder(Reading):
         if key not in ORDINARY:
             if self._behind_stranger(place) or self._in_list(place) or self._ending(place) == "either":
                 return "doubtful"
-            if full and (AT.search(before) or re.search(r"\bthe $", before)):
+            organised = full and (AT.search(before) or re.search(r"\bthe $", before))
+            if organised or re.search(r"\ban? $", before):
                 return "not"
             if AT.search(before):
                 return "doubtful"
