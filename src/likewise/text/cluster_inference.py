@@ -121,9 +121,9 @@ def sign_flips(means: FloatArray, *, n_flips: int = 9999, rng: np.random.Generat
 
 def larger_of_contrasts(values: FloatArray, statistics: FloatArray) -> FloatArray:
     """Return per edit the larger value of its two contrasts, the halves of the last axis; 1 if their signs differ."""
-    first, second = np.split(values, 2, axis=-1)
-    one, other = np.split(statistics, 2, axis=-1)
-    return np.where(one * other > 0.0, np.maximum(first, second), 1.0)
+    half = values.shape[-1] // 2
+    same_sign = statistics[..., :half] * statistics[..., half:] > 0.0
+    return np.where(same_sign, np.maximum(values[..., :half], values[..., half:]), 1.0)
 
 
 def least_p_value(n_clusters: int, n_tests: int = 1) -> float:

@@ -308,7 +308,10 @@ def _audit_part(
             edits.append(_effect(paired, shifts, [column], column, (float(p_value), margin, level)))
         strength = larger_of_contrasts(-np.abs(flips.statistics), flips.statistics)
         test = (float(together.min()), margin, level)
-        found = _effect(paired, shifts, columns, columns[int(np.argmin(strength))], test)
+        if len(columns) == 1:
+            found = replace(edits[-1], p_value=test[0])
+        else:
+            found = _effect(paired, shifts, columns, columns[int(np.argmin(strength))], test)
         families.append(replace(found, name=family))
     return ScoreAudit(
         name,
@@ -347,8 +350,8 @@ def _effect(
         len(np.unique(paired.clusters[~np.isnan(sizes)])),
         _measure("change", paired.changes[:, worst], paired, chosen, paired.bounds),
         _measure("shift", shifts[:, worst], paired, chosen, paired.bounds),
-        _mean(sizes, paired),
-        _mean(floors, paired),
+        _mean(cluster_means(sizes, paired.clusters)),
+        _mean(cluster_means(floors, paired.clusters)),
         _measure("excess", sizes - floors, paired, level, paired.bounds),
         p_value,
         1.0,
@@ -390,12 +393,11 @@ def _changed(paired: PairedScores, columns: list[int], level: float) -> Measure 
 def _measure(
     name: str, values: FloatArray, paired: PairedScores, level: float, bounds: tuple[float, float] | None
 ) -> Measure:
-    interval = mean_interval(cluster_means(values, paired.clusters), 1.0 - level, bounds)
-    return Measure.of(name, _mean(values, paired), interval)
-
-
-def _mean(values: FloatArray, paired: PairedScores) -> float:
     means = cluster_means(values, paired.clusters)
+    return Measure.of(name, _mean(means), mean_interval(means, 1.0 - level, bounds))
+
+
+def _mean(means: FloatArray) -> float:
     known = means[~np.isnan(means)]
     return float(known.mean()) if len(known) else float("nan")
 
