@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
-from likewise.explaining.burden import median_interval
+from likewise.core.errors import InputError
+from likewise.explaining.burden import _Solved, _Store, median_interval
 
 
 def people(n=160, seed=0):
@@ -91,6 +94,39 @@ def test_parts_and_resuming_give_the_same(tmp_path, monkeypatch):
         lw.recourse(model, table, **asked, folder=tmp_path, part=(k, 3))
     monkeypatch.setattr("likewise.explaining.burden._solve", None)
     pd.testing.assert_frame_equal(lw.recourse(model, table, **asked, folder=tmp_path).people, whole.people)
+
+
+@pytest.mark.parametrize("how", ["cut", "noise", "text", "empty", "others", "narrow", "status"])
+def test_a_damaged_part_is_named(tmp_path, how):
+    """A cut archive was unforeseen, and one about other people was believed."""
+    situation = SimpleNamespace(
+        owner="recourse", people=np.zeros((9, 3)), decisions=np.zeros(9), favourable=1, settings={}
+    )
+    numbers, cells = np.array([2, 5, 7]), np.zeros((3, 2))
+    store = _Store(tmp_path, situation, numbers)
+    store.write(
+        0, _Solved(numbers, cells, cells, cells.astype(int), np.zeros((3, 2, 3)), np.zeros((3, 2, 3)))
+    )
+    assert store.read(0, numbers).costs.shape == (3, 2)
+    (part,) = tmp_path.glob("part-*.npz")
+    data, arrays = part.read_bytes(), dict(np.load(part))
+    changed = {
+        "others": arrays | {"numbers": numbers + 1},
+        "narrow": arrays | {"rows": arrays["rows"][:, :, :1]},
+        "status": arrays | {"statuses": arrays["statuses"] + 99},
+    }
+    if how in changed:
+        np.savez(part, **changed[how])
+    else:
+        plain = {
+            "cut": data[: len(data) // 2],
+            "noise": data[:90] + b"\xff" * 40 + data[130:],
+            "text": b"part",
+            "empty": b"",
+        }
+        part.write_bytes(plain[how])
+    with pytest.raises(InputError, match=f"{part.name} is (damaged|empty)"):
+        store.read(0, numbers)
 
 
 def test_medians_have_exact_intervals():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from likewise._version import __version__
 from likewise.auditing.worst_case import OnProgress
 from likewise.core.checks import BoolArray, FloatArray, check_number, check_share
 from likewise.core.errors import FormatError, InputError, bad_parameter
-from likewise.core.files import atomic_path, read_file
+from likewise.core.files import LARGEST_RESULT, atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
 from likewise.core.plain import beside, plain_cell
 from likewise.core.progress import progress_bar
@@ -216,7 +217,7 @@ def recourse_of(
             while len(found) < len(mine):
                 read = situation.reader is not None
                 for k in mine:
-                    solved = None if store is None else store.read(k)
+                    solved = None if store is None else store.read(k, parts[k])
                     if solved is None:
                         solved = _solve(situation, parts[k])
                         if store is not None:
@@ -306,7 +307,7 @@ class _Store:
     """Finished parts in a folder, each in a file of arrays, with what they belong to."""
 
     def __init__(self, folder: Path, situation: Situation, numbers: Any) -> None:
-        self.folder = folder
+        self.folder, self.owner, self.columns = folder, situation.owner, situation.people.shape[1]
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{situation.owner}: {str(folder)!r} is not a folder. Name another.")
         folder.mkdir(parents=True, exist_ok=True)
@@ -333,17 +334,28 @@ class _Store:
     def _path(self, k: int) -> Path:
         return self.folder / f"part-{k:05d}.npz"
 
-    def read(self, k: int) -> _Solved | None:
+    def read(self, k: int, numbers: Any) -> _Solved | None:
         path = self._path(k)
         if not path.exists():
             return None
+        data = io.BytesIO(read_file(path, owner=self.owner, largest=LARGEST_RESULT))
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return _Solved(*(arrays[name] for name in _Solved.__dataclass_fields__))
-        except (ValueError, KeyError, OSError) as error:
-            raise FormatError(
-                f"recourse: {path.name} is damaged: {error}. Delete it to have it computed again."
-            ) from error
+            with np.load(data, allow_pickle=False) as arrays:
+                found = _Solved(*(arrays[name] for name in _Solved.__dataclass_fields__))
+        except Exception as error:  # a damaged archive raises whatever it likes
+            raise self._damaged(path, str(error)) from error
+        cells = found.twins.shape[:2]
+        shapes = {found.costs.shape, found.lowers.shape, found.statuses.shape, cells}
+        right = found.twins.shape == found.rows.shape == (*cells, self.columns) and shapes == {cells}
+        right &= bool(np.isin(found.statuses, range(-1, len(_STATUSES) + 1)).all())
+        if not right or not np.array_equal(found.numbers, numbers) or cells[0] != len(numbers):
+            raise self._damaged(path, "it is about other people")
+        return found
+
+    def _damaged(self, path: Path, why: str) -> FormatError:
+        return FormatError(
+            f"{self.owner}: {path.name} is damaged: {why}. Delete it to have it computed again."
+        )
 
     def forget(self, parts: Iterable[int]) -> None:
         for k in parts:
