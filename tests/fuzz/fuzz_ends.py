@@ -251,12 +251,13 @@ def _shown_wrong(words: list[str], encoding: str, place: Path) -> str:
         [*LIKEWISE, *words], cwd=place, stdin=slave, stdout=slave, stderr=slave, env=environment
     )
     os.close(slave)
-    seen = bytearray()
+    seen, sent = bytearray(), False
     with contextlib.suppress(OSError):
         while block := os.read(master, 65536):
             seen += block
-            if words[0] == "serve" and b"127.0.0.1" in seen and started.poll() is None:
+            if words[0] == "serve" and b"127.0.0.1" in seen and not sent and started.poll() is None:
                 started.send_signal(signal.SIGINT)
+                sent = True
     os.close(master)
     code = started.wait(120)
     # The name's own "clear the screen" would be removed with rich's sequences.
