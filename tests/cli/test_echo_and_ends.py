@@ -123,6 +123,19 @@ def test_a_closed_pipe_is_not_a_verdict(tmp_path):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize(("words", "stream"), [("datasets", "stdout"), ("no-verb", "stderr")])
+def test_an_output_that_is_full_is_not_a_verdict(words, stream):
+    """A traceback, or nothing where it could not be written either, and 1."""
+    with Path("/dev/full").open("w") as full:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
+        done = subprocess.run([sys.executable, "-m", "likewise", words], text=True, check=False, **streams)
+    assert done.returncode == 2
+    if stream == "stdout":
+        assert done.stderr.startswith("Error: the disk is full")
+        assert "Traceback" not in done.stderr
+
+
 def test_after_ctrl_c_no_code_is_a_verdict(monkeypatch, capsys):
     """A search that makes something of Ctrl-C must not end in a result: `replay` said "Different", `train` left with 0."""
     import click

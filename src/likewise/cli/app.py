@@ -287,14 +287,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         write_error("Stopped.")
         code = EXIT_INTERRUPTED
-    except ClosedOutputError:
+    except ClosedOutputError as error:
+        code = EXIT_CLOSED_OUTPUT
+        if not isinstance(error.__cause__, BrokenPipeError):
+            code = EXIT_BAD_INPUT
+            with suppress(OSError, ClosedOutputError):
+                write_error(f"Error: {_said_of(error.__cause__)}")
         # What is left in the buffers has no reader; Python would say so when it ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, BrokenPipeError):
                 os.dup2(nowhere, stream.fileno())
-        code = EXIT_CLOSED_OUTPUT
     sys.exit(code)
+
+
+def _said_of(error: BaseException | None) -> str:
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return _FULL if full else str(error)
 
 
 def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
@@ -312,8 +321,7 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
         write_error(str(error))
         return EXIT_UNFAIR if isinstance(error, UnfairError) else EXIT_NOT_CONVERGED
     except (LikewiseError, OSError) as error:
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        write_error(f"Error: {_FULL if full else error}")
+        write_error(f"Error: {_said_of(error)}")
         return EXIT_BAD_INPUT
     except MemoryError:
         write_error("Error: there is not enough memory. Take fewer people: --sample 10000.")

@@ -15,7 +15,10 @@ from likewise.core.text import printable
 
 
 class ClosedOutputError(Exception):
-    """Nobody reads the output any more. Not an `OSError`: click and rich would end the command with 1, a verdict."""
+    """Nobody reads the output any more, or it cannot be written to.
+
+    Not an `OSError`: click, rich and Python itself would end the command with 1, a verdict.
+    """
 
 
 class PrintableStream:
@@ -41,7 +44,7 @@ class PrintableStream:
         shown = shown.encode(self.encoding, "replace").decode(self.encoding, "replace")
         try:
             self._stream.write(shown)
-        except BrokenPipeError as error:
+        except OSError as error:
             raise ClosedOutputError from error
         return len(text)
 
@@ -49,7 +52,7 @@ class PrintableStream:
         """Write what is held back."""
         try:
             self._stream.flush()
-        except BrokenPipeError as error:
+        except OSError as error:
             raise ClosedOutputError from error
 
     def isatty(self) -> bool:
