@@ -23,7 +23,7 @@ from defaults import FILES, TABLES, there
 
 from likewise.improving.candidates import BoostingCandidate, LogisticCandidate, trained_candidates
 from likewise.improving.choosing import selection_optimism
-from likewise.improving.figures import Tally, expected_figures, pooled, rule_figures, seen_figures
+from likewise.improving.figures import Tally, expected_figures, fold_figures, seen_figures
 from likewise.improving.improvement import Rule, Unseen
 from likewise.improving.people import split_data, tally_model
 from likewise.training import BoostingConfig
@@ -92,7 +92,7 @@ def judged(run):
     folds = {
         name: [Tally.from_plain(part) for part in own["folds"]] for name, own in run["candidates"].items()
     }
-    chosen = Rule().choose({name: rule_figures(pooled(parts)) for name, parts in folds.items()})
+    chosen = Rule().choose(fold_figures(folds))
     shift = selection_optimism(folds, Rule())
     for name, parts in folds.items():
         unseen = Tally.from_plain(run["candidates"][name]["unseen"])

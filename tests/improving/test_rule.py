@@ -18,6 +18,13 @@ def test_only_models_that_are_accurate_enough_are_chosen():
     assert Rule(within=0.02).choose(found) == "fair"
 
 
+def test_what_is_within_the_error_of_the_folds_is_accurate_enough():
+    found = figures(best=(0.9, 0.5, 0.5, 0.5, 0.5), fair=(0.885, 0, 0, 0, 0))
+    assert Rule().choose(found) == "best"
+    found["fair"]["standard error"] = 0.006
+    assert Rule().choose(found) == "fair"
+
+
 def test_what_comes_first_decides_and_the_rest_between_alike():
     found = figures(
         a=(0.9, 0.0, 0.0, 0.3, 0.1), b=(0.895, 0.002, 0.0, 0.1, 0.2), c=(0.895, 0.2, 0.0, 0.0, 0.0)

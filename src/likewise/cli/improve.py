@@ -86,9 +86,9 @@ def command(
 
     Logistic regression and boosted trees, plain and without the sensitive columns, trees whose answers are averaged over
     counterparts, fair trees of several strengths, SenSR, SenSeI, Project, and your model if you name one: each is
-    cross-validated on 80% of the people. The rule chooses one (the least unfair within .01 of the best balanced
-    accuracy); it is trained on all of them and checked on the other 20%. -o FOLDER/ gets index.html, improvement.json,
-    alternatives.csv, the chosen model, and the finished trainings in cells.
+    cross-validated on 80% of the people. The rule chooses one (the least unfair within .01 plus a standard error of the
+    best balanced accuracy); it is trained on all of them and checked on the other 20%. -o FOLDER/ gets index.html,
+    improvement.json, alternatives.csv, the chosen model, and the finished trainings in cells.
 
     With --compare the named methods are trained on 80% of the people, and all are audited and evaluated on the rest,
     side by side: -o FILE.html, FILE.json or - (JSON on the screen).

@@ -61,6 +61,8 @@ class Candidate(ABC):
     note: str
     # Whether `fit` trains; else the model is ready and only asked.
     trained: ClassVar[bool] = True
+    # Whether it is a linear model, which pictures mark.
+    linear: ClassVar[bool] = False
 
     @property
     def suffix(self) -> str:
@@ -108,6 +110,7 @@ class LogisticCandidate(Candidate):
     blind: bool
 
     suffix = ".skops"
+    linear: ClassVar[bool] = True
 
     def settings(self, data: SplitData) -> dict[str, Any]:
         """Whether it is blind; the rest is fixed."""

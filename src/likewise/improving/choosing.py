@@ -20,6 +20,7 @@ from likewise.improving.cells import Cell, CellResult, Computation, Store
 from likewise.improving.figures import (
     ACCURACY,
     CHANGED,
+    ERROR,
     GAP,
     GROUP_GAP,
     PURE_GAP,
@@ -27,6 +28,7 @@ from likewise.improving.figures import (
     Tally,
     expected_figures,
     figure_values,
+    fold_figures,
     pooled,
     rule_figures,
     seen_figures,
@@ -51,9 +53,9 @@ def selection_optimism(folds: Mapping[str, Sequence[Tally]], rule: Rule) -> dict
     """
     changes: dict[str, list[float]] = {}
     for fold in range(len(next(iter(folds.values())))):
-        others = {name: pooled([*parts[:fold], *parts[fold + 1 :]]) for name, parts in folds.items()}
-        name = rule.choose({name: rule_figures(tally) for name, tally in others.items()})
-        before = figure_values(others[name])
+        others = {name: [*parts[:fold], *parts[fold + 1 :]] for name, parts in folds.items()}
+        name = rule.choose(fold_figures(others))
+        before = figure_values(pooled(others[name]))
         for figure, value in figure_values(folds[name][fold]).items():
             changes.setdefault(figure, []).append(value - before[figure])
     return {figure: float(np.mean(found)) for figure, found in changes.items()}
@@ -151,7 +153,7 @@ def improve(
     eps : float, default=0.1
         Budget of the gap that is measured, and of robust boosting.
     rule : Rule, optional
-        By default the least unfair model within .01 of the best balanced accuracy.
+        By default the least unfair model within .01 plus a standard error of the best balanced accuracy.
     candidates : sequence of Candidate, optional
         Instead of those above; see `likewise.improving.candidates`.
     test_share : float in (0, 1), default=0.2
@@ -270,7 +272,7 @@ def _chosen(
         for name, cells in computed.items()
     }
     tallies = {name: pooled(parts) for name, parts in folds.items()}
-    values = {name: rule_figures(tally) for name, tally in tallies.items()}
+    values = fold_figures(folds)
     enough, name = rule.allowed(values), rule.choose(values)
     alternatives = tuple(
         Alternative(
@@ -280,6 +282,8 @@ def _chosen(
             candidate.name in enough,
             sum(cell.cpu_seconds for cell in computed[candidate.name]),
             tuple(dict.fromkeys(w for cell in computed[candidate.name] for w in cell.warnings)),
+            candidate.linear,
+            values[candidate.name][ERROR],
         )
         for candidate in candidates
         if candidate.name in tallies

@@ -137,6 +137,8 @@ def pooled(tallies: Sequence[Tally]) -> Tally:
 
 ACCURACY, CHANGED = "balanced accuracy", "changed decisions"
 PURE_GAP, GAP, GROUP_GAP = "pure gap", "gap at ε", "group gap"
+# Of the difference to the most accurate model, over the folds.
+ERROR = "standard error"
 
 N_DRAWS = 2000
 # The further out a quantile, the more draws it takes to know it.
@@ -177,6 +179,29 @@ def rule_figures(tally: Tally) -> dict[str, float]:
     values = figure_values(tally)
     found = {name: values.pop(name) for name in (ACCURACY, CHANGED, PURE_GAP, GAP)}
     return {**found, GROUP_GAP: max(values.values(), default=math.nan)}
+
+
+def fold_figures(folds: Mapping[str, Sequence[Tally]]) -> dict[str, dict[str, float]]:
+    """Return what a rule looks at, for each model, with the standard error of how much less accurate than the best it is.
+
+    That is over the folds, but at most what it is for two models that have nothing in common: two folds tell little.
+    """
+    found = {name: rule_figures(pooled(parts)) for name, parts in folds.items()}
+    right = {
+        name: np.array([rule_figures(part)[ACCURACY] for part in parts]) for name, parts in folds.items()
+    }
+    best = max(found, key=lambda name: found[name][ACCURACY])
+    apart = {name: _variance_of_accuracy(pooled(parts).classes) for name, parts in folds.items()}
+    for name, values in found.items():
+        less = right[best] - right[name]
+        over = np.var(less, ddof=1) / len(less) if len(less) > 1 else 0.0
+        values[ERROR] = float(np.sqrt(min(over, apart[best] + apart[name])))
+    return found
+
+
+def _variance_of_accuracy(classes: Any) -> float:
+    count, right = classes.sum(axis=1), classes[:, 1]
+    return float((right * (count - right) / count**3).sum()) / len(classes) ** 2
 
 
 def expected_figures(

@@ -15,7 +15,7 @@ from likewise.core.errors import bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message
 from likewise.core.text import text_table
-from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, ROUNDING, group_gap
+from likewise.improving.figures import ACCURACY, CHANGED, ERROR, GAP, GROUP_GAP, PURE_GAP, ROUNDING, group_gap
 from likewise.report.comparison import unbeaten
 
 # The rule by which one of several models is chosen: accurate enough, and of those the least unfair.
@@ -42,7 +42,8 @@ class Rule:
     Parameters
     ----------
     within : float, default=0.01
-        How much balanced accuracy may be given up against the most accurate model.
+        How much balanced accuracy may be given up against the most accurate model, besides the standard error of the
+        difference over the folds: so much may be chance.
     least : tuple of str
         What is to be least, one after the other: the next counts between models that are alike in those before it.
         Of "changed decisions", "pure gap", "gap at ε" and "group gap".
@@ -60,7 +61,7 @@ class Rule:
     >>> Rule().choose(figures), Rule(least=("changed decisions",), alike=0.0).choose(figures), Rule(within=1).choose(figures)
     ('robust', 'blind', 'useless')
     >>> print(Rule(least=("gap at ε",)))
-    the least gap at ε of the models within 0.01 of the best balanced accuracy
+    the least gap at ε of the models within 0.01 plus a standard error of the best balanced accuracy
     """
 
     within: float = 0.01
@@ -79,7 +80,11 @@ class Rule:
     def allowed(self, figures: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
         """Names of the models that are accurate enough."""
         best = max(values[ACCURACY] for values in figures.values())
-        return tuple(name for name, values in figures.items() if values[ACCURACY] >= best - self.within)
+        return tuple(
+            name
+            for name, values in figures.items()
+            if values[ACCURACY] >= best - self.within - values.get(ERROR, 0.0)
+        )
 
     def dominated(self, figures: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
         """Names of the models that another beats: about as accurate, in nothing less fair and in something fairer.
@@ -109,7 +114,8 @@ class Rule:
         Parameters
         ----------
         figures : mapping of str to mapping
-            Model's name to its figures: "balanced accuracy" and those of `least`; NaN if not measured. Of the models that are
+            Model's name to its figures: "balanced accuracy" and those of `least`; NaN if not measured. "standard error", of
+            the difference to the most accurate model, is 0 if absent. Of the models that are
             accurate enough, one that another beats is never taken (`dominated`). Between models that are alike in all of `least` the more
             accurate is taken, and of equals the first.
         """
@@ -188,6 +194,10 @@ class Alternative:
         Of all its folds.
     warnings : tuple of str
         What its training warned about.
+    linear : bool
+        Whether it is a linear model, the simplest kind there is.
+    error : float
+        Standard error of how much less accurate it is than the most accurate.
 
     Examples
     --------
@@ -203,8 +213,12 @@ class Alternative:
     accurate_enough: bool = True
     cpu_seconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    linear: bool = False
+    error: float = 0.0
 
     def __getitem__(self, name: str) -> float:
+        if name == ERROR:
+            return self.error
         if name == GROUP_GAP:
             return group_gap(self.figures)
         return next(measure.value for measure in self.figures if measure.name == name)

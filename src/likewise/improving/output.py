@@ -52,6 +52,7 @@ def improvement_document(improvement: Improvement, *, provenance: Provenance | N
                 "note": one.note,
                 "chosen": one.name == improvement.chosen,
                 "accurate_enough": one.accurate_enough,
+                "standard_error": one.error,
                 "on_frontier": {name: one.name in names for name, names in fronts.items()},
                 "figures": _figures(one.figures),
                 "cpu_seconds": round(one.cpu_seconds, 2),
@@ -138,7 +139,11 @@ def frontier_svg(improvement: Improvement, unfairness: str, title: str, texts: T
     if up.low < enough < up.high:
         y = up.place(enough)
         parts += [_line(LEFT, y, RIGHT, y, "delta")]
-        parts += [_text(RIGHT - 4, y - 5, texts("improve.enough_above"), "end", "halo")]
+        parts += [
+            _text(
+                RIGHT - 4, y - 5, texts("improve.enough_above", within=improvement.rule.within), "end", "halo"
+            )
+        ]
     places = {name: (across.place(unfair[name].value), up.place(right[name].value)) for name in unfair}
     steps = " ".join(f"{x},{y}" for x, y in (places[name] for name in improvement.frontier(unfairness)))
     parts.append(f'<polyline class="frontier-line" points="{steps}"/>')
@@ -153,10 +158,13 @@ def frontier_svg(improvement: Improvement, unfairness: str, title: str, texts: T
         )  # fmt: skip
         whiskers = _line(across.place(m.low), y, across.place(m.high), y)
         whiskers += _line(x, up.place(a.low), x, up.place(a.high))
+        ring = (
+            f'<circle style="fill:none;stroke:currentColor" cx="{x}" cy="{y}" r="12"/>' if one.linear else ""
+        )
         drawn.append(
             f'<g tabindex="0" role="img" aria-label="{escape(said)}" class="point{" is-chosen" * chosen}" '
             f'style="color:{colour}"><title>{escape(said)}</title><g class="interval">{whiskers}</g>'
-            f'<circle cx="{x}" cy="{y}" r="{9 if chosen else 8}"/>{_text(x, y + 4, str(number), "middle", "number")}</g>'
+            f'<circle cx="{x}" cy="{y}" r="{9 if chosen else 8}"/>{ring}{_text(x, y + 4, str(number), "middle", "number")}</g>'
         )
     # The chosen one last, so that no other hides it.
     drawn.sort(key=lambda svg: "is-chosen" in svg.partition('style="')[0])
