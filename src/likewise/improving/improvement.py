@@ -61,7 +61,7 @@ class Rule:
     >>> Rule().choose(figures), Rule(least=("changed decisions",), alike=0.0).choose(figures), Rule(within=1).choose(figures)
     ('robust', 'blind', 'useless')
     >>> print(Rule(least=("gap at ε",)))
-    the least gap at ε of the models within 0.01 plus a standard error of the best balanced accuracy
+    of the models within 0.01 plus a standard error of the best balanced accuracy, the one with the least gap at ε
     """
 
     within: float = 0.01
