@@ -177,6 +177,19 @@ def test_a_page_can_say_that_nothing_was_found(name):
     assert str(found)
 
 
+def test_pairs_without_a_share_are_counted_and_not_called_none_of_everybody():
+    frame = people(40).assign(sex=lambda table: (table["sex"] == "M").astype(int))
+    asked = lw.verify(
+        lambda table: (table["skill"] + table["sex"] > 0.5).astype(int), frame, sensitive_features=["sex"]
+    )
+    assert asked.flips == 0
+    pairs = len(asked.examples) // 2
+    text = shown(render_html(document_of(asked)))
+    assert f"{pairs} pairs were found that differ in sex alone" in text
+    assert f"a different one, shown {pairs} pairs found" in text
+    assert "0.000% are shown" not in text + str(asked)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_page_comes_from_one_template(pages, kind):
     page = pages[kind]

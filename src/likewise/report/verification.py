@@ -35,12 +35,16 @@ def verification_document(found: Verification) -> dict[str, Any]:
 
 def verification_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
     """The parts of a page."""
-    domain, columns, people = document["domain"], document["sensitive"], document["people"]
+    columns, people = document["sensitive"], document["people"]
     kind, tone = document["badge"], _TONES[document["badge"]]
     same = "verified.same" if kind == "unanswered" else "verified.same_proved"
     words = (same, "verified.flips_shown", "verified.undecided")
     rows = [
-        (texts(word), _share(domain[name], texts), "–" if people is None else _share(people[name], texts))
+        (
+            texts(word),
+            _of_domain(document, name, texts),
+            "–" if people is None else _share(people[name], texts),
+        )
         for name, word in zip(_SHARES, words, strict=True)
     ]
     heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
@@ -129,6 +133,8 @@ def _sentence(document: Mapping[str, Any], texts: Texts) -> str:
     if same and document["badge"] == "not_found":
         return texts.said(same[0])
     key, columns = f"verified.sentence.{document['badge']}", document["sensitive"]
+    if document["badge"] == "depends" and not document["domain"]["flips"]:
+        key = "verified.sentence.depends_pairs"
     return texts(key, columns=columns, n=len(document["flips"]) // 2, **shares)
 
 
@@ -157,16 +163,17 @@ def _columns(document: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 def _shares(document: Mapping[str, Any], texts: Texts) -> list[str]:
     """The table of shares: the domain's, and those of the people."""
-    domain, people, sampled = document["domain"], document["people"], document["sampled"]
+    people, sampled = document["people"], document["sampled"]
     words = ("verified.same_proved", "verified.flips_shown", "verified.undecided")
-    pairs = len(document["flips"]) // 2
     rows = [("", texts("verified.everybody"), "" if people is None else texts("verified.table"))]
     for key, word in zip(_SHARES, words, strict=True):
-        cell = _share(domain[key], texts)
-        if key == "flips" and not domain[key] and pairs:
-            # A pair is shown, though no share that could be written.
-            cell = texts("verified.pairs", n=pairs)
-        rows.append((texts(word), cell, "" if people is None else _share(people[key], texts)))
+        rows.append(
+            (
+                texts(word),
+                _of_domain(document, key, texts),
+                "" if people is None else _share(people[key], texts),
+            )
+        )
     if sampled is not None and not document["trivial"]:
         share, low, high = (_share(sampled[key], texts) for key in ("share", "low", "high"))
         rows.append(
@@ -187,6 +194,14 @@ def _notes(document: Mapping[str, Any], texts: Texts) -> list[str]:
     if document["reason"]:
         said.append(texts("verified.not_read", why=document["reason"]))
     return said
+
+
+def _of_domain(document: Mapping[str, Any], name: str, texts: Texts) -> str:
+    """A share of everybody who could exist; of pairs that are shown though no share is, how many there are."""
+    share, pairs = document["domain"][name], len(document["flips"]) // 2
+    return (
+        texts("verified.pairs", n=pairs) if name == "flips" and not share and pairs else _share(share, texts)
+    )
 
 
 def _share(value: float, texts: Texts) -> str:
