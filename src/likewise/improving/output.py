@@ -226,6 +226,11 @@ def figure_name(name: str, texts: Texts) -> str:
 
 def _answer(improvement: Improvement, texts: Texts) -> Answer:
     kept = improvement.chosen == improvement.reference.name
+    first = improvement.rule.least[0]
+    after, before = (
+        {m.name: m.value for m in one.figures}.get(first, 0.0)
+        for one in (improvement.unseen, improvement.reference)
+    )
     chosen = next(one for one in improvement.alternatives if one.name == improvement.chosen)
     warned = [
         texts("first.of_model", name=chosen.name, sentence=f"{line}{f' ({count}×)' if count > 1 else ''}")
@@ -233,7 +238,7 @@ def _answer(improvement: Improvement, texts: Texts) -> Answer:
     ]
     return Answer(
         texts("improve.badge_kept" if kept else "improve.badge", chosen=improvement.chosen),
-        "plain" if kept else "good",
+        "good" if not kept and after <= before else "plain",
         [texts.said(improvement.sentence()), texts("improve.rule", rule=improvement.rule.words())],
         warnings=[*(texts.said(note) for note in improvement.notes), *warned],
         sure=[texts("improve.unseen_lede", people=improvement.n_test, level=improvement.confidence)],
