@@ -65,6 +65,12 @@ def searched(monkeypatch):
     return found
 
 
+def by_autograd(net):
+    """Keep a network from the hand-written gradients: a hook may compute anything."""
+    net.register_forward_hook(lambda module, given, answer: None)
+    return net
+
+
 def two_paths(adult, searched, search, dtype, *, steps, weight=0.0, together=False, **choices):
     """Train twins, one by hand-written gradients and one by autograd; yield what they found and their weights.
 
@@ -76,7 +82,8 @@ def two_paths(adult, searched, search, dtype, *, steps, weight=0.0, together=Fal
         Batch.from_arrays(X, y, dtype=dtype), 150, generator=torch.Generator().manual_seed(0)
     )
     nets = [mlp(41, (100,), 2, generator=torch_generator(0), dtype=dtype) for _ in range(2)]
-    objectives = [SenSR(metric, search=search, fast=fast, **choices) for fast in (True, False)]
+    by_autograd(nets[1])
+    objectives = [SenSR(metric, search=search, **choices) for _ in nets]
     optimizers = [torch.optim.Adam(net.parameters(), lr=1e-3) for net in nets]
     states = [objective.init(net) for objective, net in zip(objectives, nets, strict=True)]
     for _ in range(steps):
@@ -129,9 +136,8 @@ def test_the_two_paths_are_two_paths(adult, monkeypatch):
     made = []
     real = sensr_module.make_oracle
     monkeypatch.setattr(sensr_module, "make_oracle", lambda *a, **k: made.append(real(*a, **k)) or made[-1])
-    net = mlp(41)
-    for fast in (True, False):
-        objective = SenSR(metric, fast=fast)
+    for net in (mlp(41), by_autograd(mlp(41))):
+        objective = SenSR(metric)
         objective.step(net, (torch.as_tensor(X[:5]).float(), torch.as_tensor(y[:5])), objective.init(net))
     assert [type(oracle) for oracle in made] == [MLPOracle, AutogradOracle]
 
@@ -424,11 +430,11 @@ def test_sensei_makes_outputs_alike(toy, outputs):
 def test_sensei_fast_path_equals_autograd(toy):
     data, metric = toy
     batch = Batch.from_arrays(data.X, data.y, dtype=torch.float64)
-    net = mlp(2, (16,), dtype=torch.float64)
+    plain = mlp(2, (16,), dtype=torch.float64)
     for outputs in ("probabilities", "logits"):
         found = []
-        for fast in (True, False):
-            objective = SenSeI(metric, outputs=outputs, fast=fast, search="paper")
+        for net in (plain, by_autograd(copy.deepcopy(plain))):
+            objective = SenSeI(metric, outputs=outputs, search="paper")
             found.append(objective.worst_case(net, batch, objective.init(net)))
         torch.testing.assert_close(found[0].x, found[1].x, rtol=1e-4, atol=1e-4)
         assert (found[0].loss > 1e-3).double().mean() > 0.9

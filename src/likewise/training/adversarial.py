@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 import torch
@@ -100,11 +99,8 @@ class AdversarialDebiasing(Objective):
 
     def init(self, net: nn.Module) -> State:
         """Return a state with the adversary's sharpness; its weights follow once the number of classes is known."""
-        return State(
-            tensors=MappingProxyType(
-                {"w.sharpness": torch.ones((), dtype=module_dtype(net), device=module_device(net))}
-            )
-        )
+        sharpness = torch.ones((), dtype=module_dtype(net), device=module_device(net))
+        return State(tensors={"w.sharpness": sharpness})
 
     def step(self, net: nn.Module, batch: BatchLike, state: State) -> tuple[torch.Tensor, State]:
         """Let the adversary learn once; return a loss whose gradient is the debiased update."""
@@ -202,12 +198,15 @@ def _with_gradient(
     return value + (linear - linear.detach())
 
 
+# The means over steps that Adam keeps of gradients and of their squares.
+_BETAS = (0.9, 0.999)
+
+
 def adam_update(
     tensors: Mapping[str, torch.Tensor],
     gradients: Mapping[str, torch.Tensor | None],
     lr: float,
     step: int,
-    betas: tuple[float, float] = (0.9, 0.999),
 ) -> Mapping[str, torch.Tensor]:
     """Return weights and moments after one step of Adam; names "m.*" and "v.*" hold the moments of "w.*"."""
     moved = dict(tensors)
@@ -215,9 +214,9 @@ def adam_update(
         g = torch.zeros_like(tensors[name]) if gradient is None else gradient
         key = name.removeprefix("w.")
         zero = torch.zeros_like(g)
-        m = betas[0] * tensors.get(f"m.{key}", zero) + (1 - betas[0]) * g
-        v = betas[1] * tensors.get(f"v.{key}", zero) + (1 - betas[1]) * g.square()
-        scale = (v / (1 - betas[1] ** step)).sqrt() + 1e-8
-        moved[name] = tensors[name].detach() - lr * (m / (1 - betas[0] ** step)) / scale
+        m = _BETAS[0] * tensors.get(f"m.{key}", zero) + (1 - _BETAS[0]) * g
+        v = _BETAS[1] * tensors.get(f"v.{key}", zero) + (1 - _BETAS[1]) * g.square()
+        scale = (v / (1 - _BETAS[1] ** step)).sqrt() + 1e-8
+        moved[name] = tensors[name].detach() - lr * (m / (1 - _BETAS[0] ** step)) / scale
         moved[f"m.{key}"], moved[f"v.{key}"] = m, v
-    return MappingProxyType(moved)
+    return moved

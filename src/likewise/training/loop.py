@@ -146,7 +146,11 @@ class Run:
         self.step += 1
         stopped = False
         if self.validation is not None and self.step % schedule.validate_every == 0:
-            row["validation"] = self._validate(self.validation)
+            row["validation"] = value = self.together.robust_loss(self.net, self.validation, self.state)
+            self.waited += 1
+            if value < self.best_validation:
+                self.best, self.best_step, self.best_validation = _weights(self.net), self.step, value
+                self.waited = 0
             stopped = schedule.patience is not None and self.waited >= schedule.patience
         self.noted.append({"step": self.step, **row})
         if self.checkpoint is not None and self.step % schedule.checkpoint_every == 0:
@@ -175,15 +179,6 @@ class Run:
         self.optimizer.step()
         self.state = state
         return {"loss": float(loss.detach()), "lambda_": state.lambda_, **state.last}
-
-    def _validate(self, rows: Batch) -> float:
-        value = self.together.robust_loss(self.net, rows, self.state)
-        if value < self.best_validation:
-            self.best, self.best_step, self.best_validation = _weights(self.net), self.step, value
-            self.waited = 0
-        else:
-            self.waited += 1
-        return value
 
     def _result(self, status: Status, reason: str, seconds: float) -> TrainingResult:
         if self.best:

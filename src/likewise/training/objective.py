@@ -7,7 +7,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -18,8 +17,6 @@ from likewise.models.network import torch_output
 from likewise.models.oracle import class_scores, differentiable_loss, evaluating
 from likewise.training.batch import Batch, BatchLike, as_batch
 from likewise.training.distributed import current_share, total
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +49,11 @@ class State:
     step: int = 0
     lambda_: float = 0.0
     warm: torch.Tensor | None = None
-    last: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
-    counters: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
-    tensors: Mapping[str, torch.Tensor] = field(default_factory=lambda: _NOTHING)
+    last: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)
+    tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
-    def after(self, *, count: Mapping[str, float] = _NOTHING, **changes: Any) -> State:
+    def after(self, *, count: Mapping[str, float] | None = None, **changes: Any) -> State:
         """Return the state one step later, with `count` added to the counters.
 
         Examples
@@ -64,9 +61,8 @@ class State:
         >>> State().after(count={"rows": 2}).after(count={"rows": 3}).counters["rows"]
         5
         """
-        counters = {key: self.counters.get(key, 0) + value for key, value in count.items()}
-        merged = MappingProxyType({**self.counters, **counters})
-        return dataclasses.replace(self, step=self.step + 1, counters=merged, **changes)
+        added = {key: self.counters.get(key, 0) + value for key, value in (count or {}).items()}
+        return dataclasses.replace(self, step=self.step + 1, counters={**self.counters, **added}, **changes)
 
     def to_tensors(self) -> tuple[dict[str, torch.Tensor], str]:
         """Return the tensors by name, and the numbers as JSON, from which `from_tensors` makes it again."""
@@ -90,9 +86,9 @@ class State:
             step=read["step"],
             lambda_=read["lambda_"],
             warm=tensors.get("warm"),
-            last=MappingProxyType(read["last"]),
-            counters=MappingProxyType(read["counters"]),
-            tensors=MappingProxyType({k[start:]: v for k, v in tensors.items() if k.startswith("tensors.")}),
+            last=read["last"],
+            counters=read["counters"],
+            tensors={k[start:]: v for k, v in tensors.items() if k.startswith("tensors.")},
         )
 
     def to(self, device: str | torch.device) -> State:
@@ -100,7 +96,7 @@ class State:
         return dataclasses.replace(
             self,
             warm=None if self.warm is None else self.warm.to(device),
-            tensors=MappingProxyType({name: tensor.to(device) for name, tensor in self.tensors.items()}),
+            tensors={name: tensor.to(device) for name, tensor in self.tensors.items()},
         )
 
 

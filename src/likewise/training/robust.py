@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -40,9 +39,7 @@ def paper_rule(lambda_: float, eps: float, mean_squared_distance: float, step_si
     return max(0.0, lambda_ - step_size * (eps - mean_squared_distance))
 
 
-def authors_rule(
-    lambda_: float, eps: float, mean_squared_distance: float, floor: float = AUTHORS_FLOOR
-) -> float:
+def authors_rule(lambda_: float, eps: float, mean_squared_distance: float) -> float:
     """Return the next λ of the authors' code: λ + max(m, ε)/min(m, ε) · (m − ε), at least 1e-5.
 
     The step grows with the ratio of what was spent to what was allowed, so λ falls to its floor in a few steps
@@ -53,8 +50,8 @@ def authors_rule(
         return lambda_
     if least == 0.0:
         # The ratio is infinite: down to the floor, or up as far as the distance itself.
-        return floor if mean_squared_distance < eps else lambda_ + mean_squared_distance
-    return max(floor, lambda_ + most / least * (mean_squared_distance - eps))
+        return AUTHORS_FLOOR if mean_squared_distance < eps else lambda_ + mean_squared_distance
+    return max(AUTHORS_FLOOR, lambda_ + most / least * (mean_squared_distance - eps))
 
 
 def dual_rule(
@@ -106,7 +103,6 @@ class RobustObjective(Objective):
     search: SearchLike = "two_phase"
     domain: Domain | None = None
     warm_start: bool = False
-    fast: bool = True
     loss: LossLike = "cross_entropy"
 
     def __post_init__(self) -> None:
@@ -222,7 +218,7 @@ class RobustObjective(Objective):
             count=count,
             lambda_=lambda_,
             **changes,
-            last=MappingProxyType({"squared_distance": mean, "failed_rows": float(count["failed_rows"])}),
+            last={"squared_distance": mean, "failed_rows": float(count["failed_rows"])},
         )
 
     def _next_lambda(
@@ -263,7 +259,7 @@ class RobustObjective(Objective):
             # Doubled, so that a growing index costs no more than a copy or two in all.
             warm = torch.cat([warm, warm.new_zeros(max(needed, 2 * len(warm)) - len(warm), warm.shape[1])])
         seen = {"last_index": rows.index, "last_y": rows.y}
-        return {"warm": warm.index_copy_(0, rows.index, moved), "tensors": MappingProxyType(seen)}
+        return {"warm": warm.index_copy_(0, rows.index, moved), "tensors": seen}
 
 
 def _unmoved(oracle: Oracle, x: torch.Tensor, y: torch.Tensor) -> SearchResult:

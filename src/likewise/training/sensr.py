@@ -51,9 +51,6 @@ class SenSR(RobustObjective):
         Begin the search of each row where it ended last time or, every other time, where another row of its
         class did (for data with row numbers); what it knew is kept if that was better. Meant for bounded
         problems: without a bound the moves would grow from pass to pass.
-    fast : bool, default=True
-        Whether plain MLPs use hand-written input gradients; False uses autograd, with the same result to
-        float tolerance.
     loss : str, Loss or callable, default="cross_entropy"
 
     Examples
@@ -72,7 +69,7 @@ class SenSR(RobustObjective):
     def step(self, net: nn.Module, batch: BatchLike, state: State) -> tuple[torch.Tensor, State]:
         """Find the worst cases, and return the mean loss there and the next state; see `Objective.step`."""
         rows = as_batch(batch)
-        oracle = make_oracle(net, self.loss, fast=self.fast)
+        oracle = make_oracle(net, self.loss)
         found = self._find(oracle, rows, rows.y, state)
         base = oracle.loss(rows.x, rows.y) if self.lambda_rule == "dual" else None
         x = found.x
@@ -98,14 +95,14 @@ class SenSR(RobustObjective):
             ``x`` has the worst comparable row of each row.
         """
         rows = as_batch(batch)
-        return self._find(make_oracle(net, self.loss, fast=self.fast), rows, rows.y, state)
+        return self._find(make_oracle(net, self.loss), rows, rows.y, state)
 
     def robust_loss(self, net: nn.Module, batch: BatchLike, state: State) -> float:
         """Return the dual value λε + mean(ℓ − λ d²) at the λ of the state; an estimate of V(ε) from above."""
         # Without row numbers: held-out rows have no warm starts of their own.
         rows = replace(as_batch(batch), index=None)
         with evaluating(net, keep_tensors=False):
-            found = self._find(make_oracle(net, self.loss, fast=self.fast), rows, rows.y, state)
+            found = self._find(make_oracle(net, self.loss), rows, rows.y, state)
         if anywhere(not bool(found.finite.all())):
             return math.inf
         spent = 0.0 if math.isinf(state.lambda_) else state.lambda_ * self.eps
@@ -156,7 +153,7 @@ class SenSeI(RobustObjective):
 
     Parameters
     ----------
-    metric, eps, lambda_init, lambda_rule, lambda_step, search, domain, warm_start, fast, loss
+    metric, eps, lambda_init, lambda_rule, lambda_step, search, domain, warm_start, loss
         As in `SenSR`.
     rho : float, default=1.0
         ρ, what the regulariser counts for; 0 is plain training.
@@ -221,7 +218,7 @@ class SenSeI(RobustObjective):
         source = torch.Generator().manual_seed(state.step)
         noise = _noise(outputs, source)
         reference = outputs + _NUDGE * _spread(outputs).clamp(min=1e-3) * noise
-        oracle = make_oracle(net, OutputDistance(reference, self.outputs), fast=self.fast)
+        oracle = make_oracle(net, OutputDistance(reference, self.outputs))
         index = torch.arange(len(rows), device=rows.x.device)
         # Probes are displacements that work for every row of a label; here every row is a target of its own.
         plain = replace(self, search=replace(self.inner, probes=0))

@@ -528,15 +528,3 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
 
         loaded: Self = load_estimator(cls, path, module=module)
         return loaded
-
-    def __getstate__(self) -> dict[str, Any]:
-        values = dict(super().__getstate__())
-        if values.get("_state") is not None:
-            # Its read-only mappings cannot be pickled.
-            values["_state"] = values["_state"].to_tensors()
-        return values
-
-    def __setstate__(self, values: dict[str, Any]) -> None:
-        super().__setstate__(values)
-        if isinstance(self.__dict__.get("_state"), tuple):
-            self._state = State.from_tensors(*self.__dict__["_state"])
