@@ -90,8 +90,8 @@ def test_a_plain_module_is_left_as_it_came():
     x, y = torch.tensor(ROWS, dtype=torch.float32), torch.tensor(LABELS)
     model = as_model(module)
     model.losses(ROWS, LABELS)
-    for oracle in (make_oracle(module), make_oracle(module, fast=False), model.gradient_oracle("float64")):
-        oracle(x.to(oracle.dtype), y)
+    for oracle in (make_oracle(module), make_oracle(module, fast=False), model.gradient_oracle()):
+        oracle(x, y)
     assert isinstance(make_oracle(module), MLPOracle)
     assert _state(module) == before
 
@@ -221,17 +221,6 @@ def test_linear_form():
     np.testing.assert_allclose(ROWS @ coef.T + intercept, as_model(chain).outputs(ROWS), atol=1e-6)
     assert as_model(nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2))).linear_form() is None
     assert as_model(Returns(lambda x: x)).linear_form() is None
-
-
-def test_another_precision_is_a_copy():
-    module = Restless()
-    model = as_model(module)
-    double = model.gradient_oracle(torch.float64)
-    assert double.dtype == torch.float64
-    assert model.gradient_oracle().dtype == torch.float32
-    assert module.linear.weight.dtype == torch.float32
-    with pytest.raises(InputError, match="'dtype'"):
-        model.gradient_oracle("int32")
 
 
 def test_a_table_for_a_module_is_refused():

@@ -147,16 +147,14 @@ class LayeredModel(DifferentiableModel):
 
     layers: Layers
 
-    def gradient_oracle(self, dtype: Any = None) -> Oracle:
-        """Return an `MLPOracle` of the weights, float64 by default."""
+    def gradient_oracle(self) -> Oracle:
+        """Return an `MLPOracle` of the weights in float64."""
         import torch
 
         from likewise.models.mlp import MLPOracle
-        from likewise.models.oracle import as_dtype
 
-        wanted = as_dtype(dtype, torch.float64)
         weights, biases = (
-            [torch.tensor(np.ascontiguousarray(part), dtype=wanted) for part in parts]
+            [torch.tensor(np.ascontiguousarray(part), dtype=torch.float64) for part in parts]
             for parts in (self.layers.weights, self.layers.biases)
         )
         return MLPOracle(weights, biases, self.layers.units, self.loss)

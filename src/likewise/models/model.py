@@ -492,14 +492,8 @@ class DifferentiableModel(Model):
     """
 
     @abstractmethod
-    def gradient_oracle(self, dtype: Any = None) -> Oracle:
-        """Return an `Oracle` for loss and input gradient on encoded rows.
-
-        Parameters
-        ----------
-        dtype : torch.dtype or its name, optional
-            Precision of the oracle; the model's own by default.
-        """
+    def gradient_oracle(self) -> Oracle:
+        """Return an `Oracle` for loss and input gradient on encoded rows, in the model's own precision."""
 
 
 def _no_number(answer: np.ndarray[Any, Any]) -> str:

@@ -389,16 +389,6 @@ def differentiable_loss(loss: Loss, *, owner: str) -> Loss:
     )
 
 
-def as_dtype(dtype: Any, default: torch.dtype) -> torch.dtype:
-    """Return a floating torch dtype for a torch dtype, a name or None."""
-    found = default if dtype is None else dtype
-    if not isinstance(found, torch.dtype):
-        found = getattr(torch, str(getattr(found, "__name__", found)), None)
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise bad_parameter("gradient_oracle", "dtype", allowed="torch.float32 or torch.float64", got=dtype)
-    return found
-
-
 def make_oracle(
     module: nn.Module,
     loss: LossLike = "cross_entropy",

@@ -17,7 +17,6 @@ from likewise.models.network import network_of, torch_output
 from likewise.models.oracle import (
     Oracle,
     TorchOutput,
-    as_dtype,
     check_rows_independent,
     class_scores,
     evaluating,
@@ -90,17 +89,13 @@ class TorchModel(DifferentiableModel):
         with evaluating(self.module):
             return super().outputs(X)
 
-    def gradient_oracle(self, dtype: Any = None) -> Oracle:
-        """Return the fastest `Oracle` that fits the module; in another dtype it is one of a copy.
+    def gradient_oracle(self) -> Oracle:
+        """Return the fastest `Oracle` that fits the module, which follows the module's weights.
 
-        Parameters
-        ----------
-        dtype : torch.dtype or its name, optional
-            The module's own by default; the oracle then follows the module's weights. A search needs single
-            precision at least, so the default for a module of fewer bits is float32.
+        A search needs single precision at least: of a module of fewer bits it is the oracle of a copy.
         """
         module, own = self.module, module_dtype(self.module)
-        wanted = as_dtype(dtype, torch.promote_types(own, torch.float32))
+        wanted = torch.promote_types(own, torch.float32)
         if wanted != own:
             module = copy.deepcopy(module).to(wanted)
         return make_oracle(module, self.loss, output=self._torch_output)
