@@ -185,8 +185,8 @@ class Message(str):
         made.key, made.values = key, values
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_again, (self.key, dict(self.values)))
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (self.key,), dict(self.values)
 
     def written(self, language: str) -> str:
         """Return the sentence in a language."""
@@ -243,10 +243,6 @@ def collect_messages(value: Any, found: dict[str, Any] | None = None) -> dict[st
         for item in value:
             collect_messages(item, known)
     return known
-
-
-def _again(key: str, values: dict[str, Any]) -> Message:
-    return Message(key, **values)
 
 
 def _plain(value: Any) -> Any:

