@@ -74,7 +74,7 @@ def test_every_twin_keeps_all_rules_and_the_domain(adult, rules, graph):
     maker = ConsequenceTwins("sex", rules=rules, graph=graph).fit(adult)
     made = maker.make(adult)
     domain = lw.TabularDomain.from_frame(adult)
-    assert maker.rules_.said()
+    assert maker.rules_.sentences()
     for table, compared in zip(made.tables, made.compared, strict=True):
         assert not maker.rules_.broken(table[compared]).any()
         assert domain.validate(table) == ()

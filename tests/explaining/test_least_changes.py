@@ -19,7 +19,7 @@ from tests.explaining.enumeration import FAMILIES, TREES, small_case
 import likewise as lw
 from likewise.explaining.engine import Effort
 from likewise.explaining.person import explain_person
-from likewise.explaining.situation import Asked, Situation, situate
+from likewise.explaining.situation import ExplanationRequest, Situation, situate
 
 ENGINES = {**dict.fromkeys(TREES, "TreeEngine"), "logistic": "LinearEngine", "network": "NetworkEngine"}
 
@@ -29,7 +29,7 @@ def check(seed: int, family: str, people: int = 4) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case = small_case(seed, family)
-    asked = Asked(case.favourable, case.actions, case.rules, case.cost, Effort(100_000, 20.0))  # type: ignore[arg-type]
+    asked = ExplanationRequest(case.favourable, case.actions, case.rules, case.cost, Effort(100_000, 20.0))  # type: ignore[arg-type]
     situation = situate(case.model, case.table, ["sex"], asked)
     assert type(situation.reader).__name__ == ENGINES[family], situation.family[1]
     made = 0
@@ -86,7 +86,7 @@ def test_numbers_of_single_precision_move_in_steps_too(learner: Any) -> None:
         warnings.simplefilter("ignore")
         model.fit(people, people["rate"] + people["gain"] ** 2 > 0.8)
     steps = {"rate": {"step": 0.1}, "gain": {"step": 0.05}}
-    asked = Asked(True, steps, None, "range", Effort(100_000, 20.0))
+    asked = ExplanationRequest(True, steps, None, "range", Effort(100_000, 20.0))
     situation = situate(model, people, ["sex"], asked)
     spans = [np.subtract(*np.quantile(people[name].astype(float), [0.9, 0.1])) for name in steps]
     for number in situation.refused[:6]:
@@ -133,7 +133,7 @@ def test_nobody_can_change_what_is_all_fixed(learner: str) -> None:
 
 def test_a_reading_that_is_withdrawn_later_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     case = small_case(7, "tree")
-    asked = Asked(case.favourable, case.actions, case.rules, case.cost, Effort(100_000, 20.0))  # type: ignore[arg-type]
+    asked = ExplanationRequest(case.favourable, case.actions, case.rules, case.cost, Effort(100_000, 20.0))  # type: ignore[arg-type]
     situation = situate(case.model, case.table, ["sex"], asked)
     row = case.table.index[situation.refused[0]]
     assert explain_person(situation, row).least.status in ("proved", "none")

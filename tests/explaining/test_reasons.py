@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 
 import likewise as lw
 from likewise.explaining.reasons import contributions, of_score
-from likewise.explaining.situation import Asked, situate
+from likewise.explaining.situation import ExplanationRequest, situate
 
 COLUMNS = 12
 
@@ -60,7 +60,7 @@ MODELS = {
 @pytest.mark.parametrize("kind", MODELS)
 def test_equal_to_the_definition_on_twelve_columns(kind):
     table, y = people()
-    situation = situate(MODELS[kind].fit(table, y), table, ["sex"], Asked(1))
+    situation = situate(MODELS[kind].fit(table, y), table, ["sex"], ExplanationRequest(1))
     own, others = situation.people[0], situation.people[5:9]
     found = contributions(situation, own, others)
     family = situation.family[0]

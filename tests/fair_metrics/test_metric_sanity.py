@@ -8,7 +8,7 @@ from likewise.core.subspace import Subspace
 from likewise.data import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, diagnose
 from likewise.fair_metrics.diagnosis import why_uneven
-from likewise.fair_metrics.learner import removed_share, who_swallows
+from likewise.fair_metrics.learner import removed_share, removed_variance_words
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_the_share_is_that_of_the_variance_outside_the_sensitive_columns():
     free = Subspace.from_directions(np.eye(4)[[1, 3]])
     variance = x.var(axis=0)
     assert removed_share(x, free, [3]) == pytest.approx(variance[1] / variance[:3].sum())
-    assert who_swallows(x, {"sex": np.eye(4)[[1]]}, [3], free) is None
+    assert removed_variance_words(x, {"sex": np.eye(4)[[1]]}, [3], free) is None
 
 
 def test_diagnose_advises_a_scale_for_a_mass_at_one_value(people):

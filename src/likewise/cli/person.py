@@ -56,7 +56,7 @@ def _situation(
 ) -> Situation:
     """Bring a model file and a table together with what can be changed."""
     from likewise.explaining.engine import Effort
-    from likewise.explaining.situation import Asked, situation_of
+    from likewise.explaining.situation import ExplanationRequest, situation_of
 
     said: dict[str, Any] = {}
     for flag, word in (("fixed", "fixed"), ("only_up", "up"), ("only_down", "down")):
@@ -68,7 +68,7 @@ def _situation(
     met = match_files(model, table, given, progress, favourable=favourable if given["target"] else None)
     rules: Any = {"learned": "learned", "none": None}.get(given["rules"], Path(given["rules"]))
     effort = Effort(10_000_000, given["budget_seconds"])
-    asked = Asked(favourable, said or None, rules, given["cost"], effort, given["seed"])
+    asked = ExplanationRequest(favourable, said or None, rules, given["cost"], effort, given["seed"])
     return situation_of(met, given["sensitive"], asked, owner=owner)
 
 

@@ -374,7 +374,7 @@ _DIGITS = 9  # numbers that agree so far are one number
 
 
 def orbit_representatives(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each person, one row of the circle that they and all their counterparts end in.
+    """Return, for each person, one row of the orbit that they and all their counterparts end in.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def orbit_representatives(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFram
         moved = np.flatnonzero(new != keys[waiting])
         now, waiting = put_rows(now, there.iloc[moved], waiting[moved]), waiting[moved]
         keys[waiting] = new[moved]
-    return _least_of_circles(maker, now, waiting, keys)
+    return _least_of_orbits(maker, now, waiting, keys)
 
 
 def _around(maker: TwinMaker, rows: pd.DataFrame) -> pd.DataFrame:
@@ -416,8 +416,8 @@ def _around(maker: TwinMaker, rows: pd.DataFrame) -> pd.DataFrame:
     return now
 
 
-def _least_of_circles(maker: TwinMaker, now: pd.DataFrame, waiting: IntArray, keys: Keys) -> pd.DataFrame:
-    """Rows that go in longer circles: the one with the least key stands for its circle."""
+def _least_of_orbits(maker: TwinMaker, now: pd.DataFrame, waiting: IntArray, keys: Keys) -> pd.DataFrame:
+    """Rows in longer orbits: the one with the least key stands for its orbit."""
     best, least = now, keys.copy()
     walking, start, at = waiting, keys.copy(), now.iloc[waiting]
     for _ in range(_STEPS):

@@ -43,7 +43,7 @@ class ValueMap:
 
     def __str__(self) -> str:
         became = ", ".join(f"{old} becomes {new}" for old, new in self.values.items())
-        return f"when {_said(self.when)}: {self.column} {became}"
+        return f"when {_condition_words(self.when)}: {self.column} {became}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Implication:
         return _holds(self.when, table) & ~_holds(self.then, table)
 
     def __str__(self) -> str:
-        return f"{_said(self.when)} implies {_said(self.then)}"
+        return f"{_condition_words(self.when)} implies {_condition_words(self.then)}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Forbidden:
         return _holds(self.what, table)
 
     def __str__(self) -> str:
-        return f"nobody has {_said(self.what)}"
+        return f"nobody has {_condition_words(self.what)}"
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Rules:
             ),
         )
 
-    def said(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """Return every rule in words."""
         return tuple(str(rule) for rule in (*self.maps, *self.implications, *self.forbidden))
 
@@ -238,7 +238,7 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
 
     Examples
     --------
-    >>> print(*read_rules({"forbid": [{"sex": "Female", "role": "Husband"}]}, owner="twins").said())
+    >>> print(*read_rules({"forbid": [{"sex": "Female", "role": "Husband"}]}, owner="twins").sentences())
     nobody has sex = Female and role = Husband
     """
     if rules is None:
@@ -308,7 +308,7 @@ def _holds(condition: Condition, table: pd.DataFrame) -> BoolArray:
     return found
 
 
-def _said(condition: Condition) -> str:
+def _condition_words(condition: Condition) -> str:
     parts = []
     for column, value in condition.items():
         many = isinstance(value, (list, tuple, set, frozenset))

@@ -96,16 +96,16 @@ class TwinStudy:
         rows = []
         for answer in self.answers:
             several = len(answer.effects) > 1
-            first = "" if several else _said(answer.effects[0], "+.3f")
+            first = "" if several else _with_interval(answer.effects[0], "+.3f")
             plausible = f"{answer.validity.value:.1%}" if answer.n_twins else "n/a"
             only = f"{len(self.only_under[answer.question]):,}"
-            changed = _said(answer.changed, ".1%")
+            changed = _with_interval(answer.changed, ".1%")
             rows.append([str(answer.words), f"{answer.n:,}", changed, first, plausible, only])
             named = answer.effects if several else ()
-            rows += [[f"  {effect.name}", "", "", _said(effect, "+.3f"), "", ""] for effect in named]
+            rows += [[f"  {effect.name}", "", "", _with_interval(effect, "+.3f"), "", ""] for effect in named]
             for group in answer.groups:
-                name, changes = f"  of {self.attribute} = {group.group}", _said(group.changed, ".1%")
-                rows.append([name, f"{group.n:,}", changes, _said(group.change, "+.3f"), "", ""])
+                name, changes = f"  of {self.attribute} = {group.group}", _with_interval(group.changed, ".1%")
+                rows.append([name, f"{group.n:,}", changes, _with_interval(group.change, "+.3f"), "", ""])
         head = [
             "counterparts differ in",
             "people",
@@ -248,7 +248,7 @@ def twin_study(
         column,
         values,
         tuple(answers),
-        () if rules is None else rules.said(),
+        () if rules is None else rules.sentences(),
         tuple(getattr(carrying, "moved_", ())),
         len(frame),
         confidence,
@@ -429,7 +429,7 @@ def _why(question: str, learned: bool, refits: int, shared: SharedPeople | None,
     return Message("twins.interval.people")
 
 
-def _said(measure: Measure, form: str) -> str:
+def _with_interval(measure: Measure, form: str) -> str:
     if np.isnan(measure.value):
         return "n/a"
     if np.isnan(measure.low):

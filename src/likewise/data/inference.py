@@ -102,11 +102,11 @@ def _numeric(series: pd.Series[Any], dtype: Dtype, kind: Kind, choices: Choices,
         raise InputError(
             f"{owner}: column {name!r} runs from {low:g} to {high:g}, too far to standardise. Rescale it."
         )
-    _check_told_apart(column, values, owner=owner)
+    _check_distinguishable(column, values, owner=owner)
     return column
 
 
-def _check_told_apart(column: Column, values: FloatArray, *, owner: str) -> None:
+def _check_distinguishable(column: Column, values: FloatArray, *, owner: str) -> None:
     """Raise if neighbouring whole numbers of the range would be one number on the column's scale."""
     if column.curve is None or column.kind != "integer":
         return

@@ -19,9 +19,9 @@ from likewise.data.text_tables import (
     OpenedText,
     TextColumn,
     decimals_of,
+    number_notes,
     numbers_by,
     open_text,
-    said_of_numbers,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def write_parts(file: OpenedFile, reading: Reading, path: Path) -> tuple[int, bo
         else:
             ways = {name: way for name, (_, way) in zip(text.names, kinds, strict=True) if way}
             notes = [note for note in notes if not numbered or "has no name" not in note]
-            return rows, text.header, (*notes, *said, *said_of_numbers(ways))
+            return rows, text.header, (*notes, *said, *number_notes(ways))
 
 
 def _write(

@@ -299,7 +299,7 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, text: OpenedText, notes: 
         numbers = numbers_by(way, frame.iloc[:, at], decimals) if way else None
         if numbers is not None:
             changed[at] = way, numbers
-    notes += said_of_numbers({str(frame.columns[at]): way for at, (way, _) in changed.items()})
+    notes += number_notes({str(frame.columns[at]): way for at, (way, _) in changed.items()})
     if not changed:
         return frame
     whole = pd.concat(
@@ -374,7 +374,7 @@ def decimals_of(decimal: str | None, separator: str) -> bool | None:
     return None if decimal == "." else separator != "," or decimal == ","
 
 
-def said_of_numbers(ways: Mapping[str, str]) -> list[str]:
+def number_notes(ways: Mapping[str, str]) -> list[str]:
     """Say which columns of text were read as numbers, and how."""
     named = {
         way: [repr(name) for name, how in ways.items() if how == way] for way in ("commas", "unit", "marks")

@@ -24,7 +24,7 @@ from likewise.core.progress import progress_bar
 from likewise.data.case import Counted
 from likewise.explaining.engine import Effort, Least, Status, Written
 from likewise.explaining.moves import CostUnit
-from likewise.explaining.situation import LEARNED, Asked, Situation, situate
+from likewise.explaining.situation import LEARNED, ExplanationRequest, Situation, situate
 from likewise.explaining.trees import TreeEngine
 
 _COLUMNS = ("row", "status", "cost", "lower", "counterpart", "counterpart_cost", "difference", "exact", "unequal",
@@ -178,7 +178,9 @@ def recourse(
     """
     owner = "recourse"
     check_number(budget_seconds, owner=owner, name="budget_seconds", low=0, open_low=True)
-    asked = Asked(favourable, actions, rules, cost, Effort(2_000_000, float(budget_seconds)), random_state)
+    asked = ExplanationRequest(
+        favourable, actions, rules, cost, Effort(2_000_000, float(budget_seconds)), random_state
+    )
     situation = situate(model, X, sensitive_features, asked, missing=missing, columns=columns, owner=owner)
     return recourse_of(
         situation, sample=sample, confidence=confidence, folder=folder, part=part, progress=progress
@@ -201,7 +203,7 @@ def recourse_of(
     findings, numbers = situation.findings, situation.refused
     if sample is not None:
         check_number(sample, owner=owner, name="sample", low=1)
-        rng = np.random.default_rng(situation.asked.random_state)
+        rng = np.random.default_rng(situation.request.random_state)
         numbers = np.sort(rng.choice(numbers, size=min(int(sample), len(numbers)), replace=False))
     parts = [numbers[first : first + PART] for first in range(0, len(numbers), PART)]
     if part is not None and (len(part) != 2 or not 1 <= part[0] <= part[1]):
@@ -286,7 +288,7 @@ def _least_of_rows(situation: Situation, rows: FloatArray, gaps: BoolArray, good
     if isinstance(engine, TreeEngine) and len(whole):
         options = zip(*engine.options(rows[whole, : engine.layout.n_columns]), strict=True)
         read = {
-            i: situation.proved(rows[i], gaps[i], situation.asked.effort, options=own)
+            i: situation.proved(rows[i], gaps[i], situation.request.effort, options=own)
             for i, own in zip(whole.tolist(), options, strict=True)
         }
         ends = {

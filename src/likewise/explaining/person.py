@@ -16,7 +16,7 @@ from likewise.data.case import Counted
 from likewise.explaining.engine import Effort, Status, Written
 from likewise.explaining.moves import CostUnit
 from likewise.explaining.reasons import Reason, find_reasons, principal, read_reason_codes
-from likewise.explaining.situation import LEARNED, Asked, Situation, situate
+from likewise.explaining.situation import LEARNED, ExplanationRequest, Situation, situate
 
 # People with the favourable decision that reasons compare with, and that are listed.
 _REFERENCE, _LISTED = 100, 5
@@ -227,7 +227,9 @@ def explain(
     <Explanation: row 0, 0, hours: 10 → 26 (proved)>
     """
     check_number(budget_seconds, owner="explain", name="budget_seconds", low=0, open_low=True)
-    asked = Asked(favourable, actions, rules, cost, Effort(10_000_000, float(budget_seconds)), random_state)
+    asked = ExplanationRequest(
+        favourable, actions, rules, cost, Effort(10_000_000, float(budget_seconds)), random_state
+    )
     situation = situate(model, X, sensitive_features, asked, missing=missing, columns=columns)
     return explain_person(situation, row, alternatives=alternatives, reason_codes=reason_codes)
 

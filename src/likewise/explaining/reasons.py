@@ -259,7 +259,7 @@ def contributions(situation: Situation, own: FloatArray, others: FloatArray) -> 
             return of_trees(family, situation.favourable, own, others)
         if family.net.linear_form(regression=False) is not None:
             return of_linear(family, situation.favourable, own, others)
-    return of_score(situation.scores, own, others, random_state=situation.asked.random_state)
+    return of_score(situation.scores, own, others, random_state=situation.request.random_state)
 
 
 def find_reasons(

@@ -31,7 +31,7 @@ _MOST_TWINS = 24
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExplanationRequest:
     """What a user asks for, beside model, table and sensitive columns."""
 
     favourable: Any = None
@@ -48,7 +48,7 @@ class Situation:
 
     owner: str
     found: MatchedPeople
-    asked: Asked
+    request: ExplanationRequest
     # With marks of missing cells, if people have some; and of the people without.
     all: Prepared
     plain: Prepared
@@ -85,7 +85,7 @@ class Situation:
     @cached_property
     def favourable(self) -> int:
         """Position of the favourable class."""
-        classes, wanted = self.all.given.known_classes, self.asked.favourable
+        classes, wanted = self.all.given.known_classes, self.request.favourable
         if classes is None:
             classes = np.arange(int(self.decisions.max(initial=1)) + 1)
         listed = list(classes)
@@ -124,7 +124,7 @@ class Situation:
             actions=self.actions,
             fixed=self.names,
             rules=self.rules,
-            unit=self.asked.cost,
+            unit=self.request.cost,
             owner=self.owner,
         )
 
@@ -134,7 +134,7 @@ class Situation:
         known = {column.name for column in self.layout.columns}
         planned = {name: plan.action for name, plan in self.found.people.plans.items() if plan.action}
         return {name: said for name, said in planned.items() if name in known} | dict(
-            self.asked.actions or {}
+            self.request.actions or {}
         )
 
     @cached_property
@@ -171,8 +171,8 @@ class Situation:
             "fixed": [c.name for c, a, _ in columns if not a.actionable],
             "directions": {c.name: a.direction for c, a, _ in free if a.direction != "any"},
             "steps": {c.name: step for c, _, step in free if not c.categories},
-            "rules": list(self.rules.said()),
-            "seed": self.asked.random_state,
+            "rules": list(self.rules.sentences()),
+            "seed": self.request.random_state,
         }
 
     def counterparts(self, own: FloatArray) -> list[tuple[FloatArray, bool]]:
@@ -203,7 +203,7 @@ class Situation:
     def search(self) -> SearchEngine:
         """The engine for any model."""
         favoured = self.people[self.decisions == self.favourable]
-        return SearchEngine(self.moves, favoured, self.asked.random_state)
+        return SearchEngine(self.moves, favoured, self.request.random_state)
 
     @cached_property
     def reader(self) -> Engine | None:
@@ -234,7 +234,7 @@ class Situation:
 
     def least(self, own: FloatArray, fixed: BoolArray, *, whole: bool, fewest: bool = False) -> Least:
         """The least change of a row of values, asked of the model; `whole` says that it has no missing cells."""
-        effort = self.asked.effort
+        effort = self.request.effort
         if whole and self.reader is not None:
             found = self.proved(own, fixed, effort, fewest=fewest)
             if found.status == "bracket" and not isinstance(self.reader, NetworkEngine):
@@ -311,7 +311,7 @@ def situate(
     model: Any,
     X: Any,
     sensitive_features: Sequence[str],
-    asked: Asked,
+    request: ExplanationRequest,
     *,
     missing: str = "auto",
     columns: Any = None,
@@ -320,11 +320,11 @@ def situate(
     """Bring a model and a table of Python together."""
     names = sensitive_names(sensitive_features, owner, some=False)
     found = match_table(model, X, None, names, missing=missing, columns=columns, owner=owner)
-    return situation_of(found, names, asked, owner=owner)
+    return situation_of(found, names, request, owner=owner)
 
 
 def situation_of(
-    found: MatchedPeople, names: Sequence[str], asked: Asked, *, owner: str = "explain"
+    found: MatchedPeople, names: Sequence[str], request: ExplanationRequest, *, owner: str = "explain"
 ) -> Situation:
     """The situation of a model and people that were matched, as the command line has them."""
     marked, plain = found.matched, found.plain
@@ -335,7 +335,7 @@ def situation_of(
         raise InputError(
             f"{owner}: the model predicts numbers, and what is explained are decisions. Pass a classifier."
         )
-    rules = _rules(asked.rules, found, names, owner)
+    rules = _rules(request.rules, found, names, owner)
     everybody = prepare_found(found, prepared, places=found.people.places)
     if not everybody.repeats():
         raise LikewiseError(
@@ -344,7 +344,7 @@ def situation_of(
     proof = everybody
     if marked is not plain:
         proof = prepare_matched(plain, prepared, found.people.filled)
-    return Situation(owner, found, asked, everybody, proof, tuple(known), tuple(names), rules)
+    return Situation(owner, found, request, everybody, proof, tuple(known), tuple(names), rules)
 
 
 def _rules(said: Any, found: MatchedPeople, names: Sequence[str], owner: str) -> Rules:

@@ -26,7 +26,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import has_numbers
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.learner import Features, SubspaceLearner, who_swallows
+from likewise.fair_metrics.learner import Features, SubspaceLearner, removed_variance_words
 
 # Values of a sensitive attribute, where they come from, and what kind of attribute it is.
 
@@ -483,10 +483,12 @@ class AttributeSubspace(SubspaceLearner):
             learned = self._directions(features.phi, attribute, target, penalty)
             directions[attribute.name] = learned
             rows += [learned, *(features.where.unit(i)[None, :] for i in attribute.own)]
-        told = [_told(attribute.name, features) for attribute in attributes]
+        told = [_own_column(attribute.name, features) for attribute in attributes]
         subspace = Subspace.from_directions(np.concatenate(rows))
         own = sorted({i for attribute in attributes for i in attribute.own})
-        self._learned(subspace, features, told, who_swallows(features.phi, directions, own, subspace))
+        self._learned(
+            subspace, features, told, removed_variance_words(features.phi, directions, own, subspace)
+        )
         self.directions_ = directions
         self.kinds_ = {a.name: kind for a, kind in zip(attributes, kinds, strict=True)}
         return self
@@ -564,7 +566,7 @@ class AttributeSubspace(SubspaceLearner):
         return tags
 
 
-def _told(name: Any, features: Features) -> str | None:
+def _own_column(name: Any, features: Features) -> str | None:
     """The column of X that an attribute is; None if its values are not a column of X."""
     if features.where.has(name):
         return features.where.whole_column(name)

@@ -284,7 +284,7 @@ def removed_share(x: FloatArray, free: Subspace, sensitive: Sequence[int] = ()) 
     return float(np.square(rest.coordinates(centred)).sum()) / everything if rest.dim else 0.0
 
 
-def who_swallows(
+def removed_variance_words(
     phi: FloatArray, directions: Mapping[Any, FloatArray], own: Sequence[int], whole: Subspace
 ) -> str | None:
     """Return a sentence about attributes whose directions take nearly all of the other columns' variance; else None."""

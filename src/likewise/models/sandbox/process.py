@@ -136,7 +136,7 @@ class Child:
                 raise
             finally:
                 watch.cancel()
-        return self._heard(answer), found
+        return self._checked(answer), found
 
     def close(self) -> None:
         """End the process."""
@@ -146,7 +146,7 @@ class Child:
         late.set()
         self.handle.kill()
 
-    def _heard(self, answer: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, answer: dict[str, Any]) -> dict[str, Any]:
         for said in list(answer.get("warnings") or [])[:20]:
             warnings.warn(f"{self.name}: {str(said)[:_MAX_SENTENCE]}", UserWarning, stacklevel=4)
         wrong = answer.get("error")
