@@ -1,4 +1,4 @@
-"""Ask any model for one decision per row; refuse anything else."""
+"""One decision per row from any model; anything else is an error."""
 
 from __future__ import annotations
 

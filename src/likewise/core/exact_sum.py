@@ -1,4 +1,4 @@
-"""Sums of floating-point numbers without rounding, which parts can be added up to in any order.
+"""Exact sums of floating-point numbers: partial sums can be added in any order with the same result.
 
 A float is an integer times a power of two, so a sum of floats is one as well. Kept as a pair of Python integers it
 is exact: adding is associative and commutative to the bit, and only reading it as a float rounds, once.

@@ -1,4 +1,4 @@
-"""Tables of any library in, the same library out: pandas inside, narwhals at the door."""
+"""Tables of any library, converted to pandas for use and back to the caller's library by narwhals."""
 
 from __future__ import annotations
 

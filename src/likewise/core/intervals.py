@@ -1,4 +1,4 @@
-"""Confidence intervals of shares of people and of bounded means: of one, and of sums, differences and ratios.
+"""Confidence intervals of proportions and bounded means, and of their sums, differences and ratios.
 
 One share has Clopper and Pearson's interval, which covers at least as often as it says. Sums, differences and ratios of
 shares of different people combine these intervals as Newcombe (1998) and Zou and Donner (2008) combine Wilson's: each end

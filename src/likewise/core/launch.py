@@ -1,4 +1,4 @@
-"""Whether a launcher such as torchrun started this process together with others: read from the environment."""
+"""The environment of a launcher such as torchrun: this process's rank and the number of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences in every language: catalogues, numbers as a language writes them, and messages that can be said again."""
+"""Localised messages: catalogues, number formats, and sentences that keep their key so that they can be translated later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimators whose parameters are fields: declared once, typed once, documented once, inherited by every method."""
+"""Estimator parameters as dataclass fields: declared, typed and documented once, and inherited by subclasses."""
 
 from __future__ import annotations
 

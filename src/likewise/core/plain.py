@@ -1,4 +1,4 @@
-"""Anything a result holds as plain JSON values: no NaN, no numpy, no text without end."""
+"""Conversion of result values to plain JSON: without NaN, numpy types or texts of unlimited length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line prints: printable text in any encoding, stages and bars on standard error; Ctrl-C that can wait."""
+"""Terminal output: printable text in any encoding, progress on standard error, and deferred SIGINT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text for people: small tables for `print(result)` (the rich ones live in `report`), numbers, lists."""
+"""Plain text: small tables for `print(result)` (`report` has the others), numbers and lists in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model says of counterparts: whose decision changes, how scores change, and how sure that is."""
+"""A model's answers about counterparts: changed decisions, changes of score, and their intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correspondence studies: the same person twice, different only in what should not matter."""
+"""Correspondence studies: decisions about copies of a person that differ only in sensitive columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person's counterparts as a set: the same set, in the same order, whichever of the counterparts one starts from.
+"""A person's counterparts as an ordered set, the same for the person and for each of the counterparts.
 
 Each `TwinFactor` is a list of settings of some columns. People who have one of the settings are counterparts of the same
 people with the others; if a factor counts for everybody, what stands in its columns does not matter at all. All

@@ -1,4 +1,4 @@
-"""Which twins to make: values of columns, alone, in all combinations, or several columns together."""
+"""Edits that make counterparts: values of single columns, all combinations, or several columns together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a counterpart a person who could exist? Two looks at it, both set by real people.
+"""Plausibility of counterparts: distance to real people, and combinations of values that real people lack.
 
 How far is the nearest real person, compared with how far real people are from their nearest other? And does the counterpart
 combine values that real people never combine? A woman called husband is near many husbands, and no person all the same:

@@ -1,4 +1,4 @@
-"""Hard rules of twins: values that become others, what implies what, combinations that nobody has."""
+"""Hard rules for counterparts: value maps, implications and forbidden combinations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People of a table: which columns take part and what they are, labels apart, missing cells dealt with."""
+"""People of a table: the columns used and their types, labels, and the treatment of missing cells."""
 
 from __future__ import annotations
 

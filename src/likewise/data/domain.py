@@ -1,4 +1,4 @@
-"""What every domain can do: say which encoded rows may exist, and bring any row back to them."""
+"""Domains: which encoded rows may exist, and projection onto them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def clip(X: Any, lower: Any, upper: Any) -> Any:
     return namespace(X).clip(X, lower, upper)
 
 
-# Constants of a domain at hand in every kind of array that a search may use.
+# Constants of a domain, converted once to every kind of array that a search may use.
 
 
 class Constants:

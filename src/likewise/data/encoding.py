@@ -1,4 +1,4 @@
-"""Columns ↔ numbers, and nothing else: numbers standardised, categories as indicators, and the way back.
+"""The encoding of columns as numbers and its inverse: standardised numbers, indicators of categories.
 
 Two encodings of the same columns differ by an affine map, column by column: numbers by their mean and scale,
 categories by where their indicators stand. So whatever is linear in one encoding (a fair metric, the first layer

@@ -1,4 +1,4 @@
-"""Columns of a frame, described: kind, range, categories, standardisation, place in the encoding."""
+"""Descriptions of a frame's columns: kind, range, categories, standardisation, place in the encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file is, found from its content; compressed files are unpacked in memory."""
+"""The kind of a table file, found from its content; compressed files are unpacked in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from likewise.core.files import check_file
 from likewise.core.text import option
 from likewise.data.table_limits import room_for, written_size
 
-# What the user says about a file that the file does not say itself.
+# Settings of the user about how a file is read.
 
 
 Doubled = Literal["drop", "number"]

@@ -1,4 +1,4 @@
-"""What is wrong with a row: one named reason for every cell that cannot exist."""
+"""Validation of rows: one reason for every cell that cannot exist."""
 
 from __future__ import annotations
 

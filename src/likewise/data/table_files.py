@@ -1,4 +1,4 @@
-"""Tables from files of any common format; what is wrong is said in one sentence, what was changed in a line."""
+"""Tables from files of any common format, with one-sentence errors and a note of every change."""
 
 from __future__ import annotations
 

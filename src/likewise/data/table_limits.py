@@ -1,4 +1,4 @@
-"""What a table from others may become, looked at before a parser makes room for it."""
+"""Limits on the memory of an untrusted table, checked before a parser allocates it."""
 
 from __future__ import annotations
 

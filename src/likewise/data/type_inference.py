@@ -1,4 +1,4 @@
-"""What a column looks like: a number, a count, a code, a category, an id, dates or free text.
+"""Type inference for columns: number, integer, code, category, id, dates or free text.
 
 A guess from the values and, if these do not decide, from words in the name. It is always said, and the user's word
 (`columns.toml`, --read) wins.

@@ -1,4 +1,4 @@
-"""What predictions alone can tell: accuracy, correspondence studies, group and sentiment gaps, intervals.
+"""Functions of predictions: accuracy, correspondence studies, group and sentiment gaps, intervals.
 
 Examples
 --------

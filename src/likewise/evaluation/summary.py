@@ -1,4 +1,4 @@
-"""One call, one table: accuracy, consistency and group gaps, each with its interval."""
+"""`evaluate`: accuracy, consistency and group gaps in one table, each with its interval."""
 
 from __future__ import annotations
 

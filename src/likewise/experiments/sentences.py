@@ -1,4 +1,4 @@
-"""Sentiment of sentences with names in context, beside the paper's of single words: trained and mended end to end."""
+"""Sentiment of sentences with names in context, a counterpart of the paper's study of single words."""
 
 from __future__ import annotations
 

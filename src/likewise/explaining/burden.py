@@ -1,4 +1,4 @@
-"""Everybody who is refused: what the favourable decision would cost them, and what it would cost their counterparts."""
+"""Recourse for everybody refused: the cost of the favourable decision, for them and for their counterparts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every engine is asked and what it answers, the cheapest change that gives the favourable decision; and one for any model."""
+"""The contract of engines for least changes, and the engine that searches for any model."""
 
 from __future__ import annotations
 

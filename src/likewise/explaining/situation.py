@@ -1,4 +1,4 @@
-"""A model, a table and what can be changed, brought together: who is refused, who could be asked about, which engine answers."""
+"""A model, a table and the possible changes, prepared for explanations: refused people, counterparts, and the engine."""
 
 from __future__ import annotations
 

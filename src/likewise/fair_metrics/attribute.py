@@ -32,7 +32,7 @@ from likewise.fair_metrics.learner import Features, SubspaceLearner, removed_var
 
 
 KINDS = ("categorical", "continuous", "count")
-# Said of all columns of `sensitive_features` together: how likely everybody is of each group.
+# A kind of all columns of `sensitive_features` together: the probability of each group.
 PROBABILITIES = "probabilities"
 _FEW = 10
 _MANY = 100

@@ -1,4 +1,4 @@
-"""What all learners share: a table of any kind in, features φ with their names inside, a metric out."""
+"""The base of all learners: reads a table of any kind as named features φ, and stores the metric learned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is nearest: the k nearest rows in a space whose Euclidean distance is the fair distance (`FairMetric.embed`).
+"""Nearest neighbours in a space whose Euclidean distance is the fair distance (`FairMetric.embed`).
 
 Up to some thousand rows everybody is compared with everybody. Beyond, the rows are put into cells around as many
 centres as the square root of their number, and a row is compared with those in the cells nearest to its own: most

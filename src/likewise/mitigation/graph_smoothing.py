@@ -76,7 +76,7 @@ def extend_scores(
     return np.asarray(pulled / (1.0 + strength * weight.sum(axis=1, keepdims=True)))
 
 
-# A probability below it counts as it: a score must stay finite.
+# Lower probabilities count as this one, so that scores are finite.
 _FLOOR = 1e-9
 # Squared distance, in units of the graph's scale, below which a new row stands at a place of the graph.
 _SAME = 1e-16

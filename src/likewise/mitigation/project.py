@@ -20,8 +20,7 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.naming import is_encoder
 
-# Tables and arrays at the door of a scikit-learn estimator: what is raw is encoded, the rest is taken as it
-# is.
+# Input of a scikit-learn estimator: raw tables are encoded, everything else is taken as it is.
 
 
 def read_first_rows(

@@ -38,7 +38,7 @@ from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 from likewise.models.stored import Arrays, remade
 
-# A fitted model that is mended: what a smoothed one and a consensus share.
+# The base of a smoothed model and of a consensus.
 
 
 def is_regression(model: Any) -> bool:
@@ -102,12 +102,12 @@ class MendedModel(BaseEstimator):
         return tags
 
 
-# One answer from the answers about a person's twins: the mean, the mean of margins, the median, the worst.
+# Aggregates of the answers about a person's twins: the mean, the mean of margins, the median, the worst.
 
 
 How: TypeAlias = Literal["mean", "margin", "median", "worst"]
 
-# Below it a probability counts as it, so that one twin's certainty does not silence all others.
+# Lower probabilities count as this one, so that a single twin cannot dominate the mean of logarithms.
 _FLOOR = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""An estimator over a model as files: the model in its library's own format, and beside it the estimator. No pickle.
+"""Files of estimators that wrap a model: the model in its library's own format, the estimator beside it. No pickle.
 
 ``<path>.likewise.json`` has parameters and what was learned, ``<path>.arrays.safetensors`` its arrays if there are some. A
 class that is saved so has a class method ``_reopened(about, arrays, model)``.

@@ -1,4 +1,4 @@
-"""XGBoost, LightGBM and CatBoost as models: natives and scikit-learn wrappers, missing values and categories as theirs."""
+"""XGBoost, LightGBM and CatBoost models, native and scikit-learn wrappers, with their own missing values and categories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`as_model`: whatever a user trained, as a `Model`."""
+"""`as_model`: a `Model` for anything that a user trained."""
 
 from __future__ import annotations
 

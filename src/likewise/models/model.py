@@ -1,4 +1,4 @@
-"""The contract of a model: classes, predictions and one loss per row, each checked before anyone uses it."""
+"""The contract of a model: classes, predictions and one loss per row, each checked before use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models from files, safely: what a file is comes from its content, and nothing in it runs unless allowed.
+"""Safe loading of model files: the kind is found from the content, and no code runs unless it is allowed.
 
 The package's own files (safetensors and JSON) are read here. ONNX, XGBoost, LightGBM, CatBoost and skops (with the
 types it lists) run no code, but their libraries believe what they read: they are loaded and asked in a process of

@@ -19,8 +19,7 @@ from likewise.models.containers import external_names, is_beside
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind, check_output
 
-# Whether an ONNX graph is what a model of a table can be: sizes that its bytes bear out, operations that
-# are known.
+# Checks of an ONNX file: sizes that agree with its bytes, and known operations only.
 
 
 # The standard's operations, those for trees and tables, and onnxruntime's own.

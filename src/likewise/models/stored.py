@@ -1,4 +1,4 @@
-"""Estimators as files: parameters and what was learned, as JSON beside named arrays. No pickle, and only known classes."""
+"""Serialised estimators: parameters and learned attributes as JSON beside named arrays. No pickle, known classes only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scikit-learn's encoders and scalers make of a table: every feature of the model behind them as one column's."""
+"""The features behind scikit-learn's encoders and scalers, each as a function of one column of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tree ensembles of every library as one set of plain arrays: what is summed, and where each split sends a row."""
+"""Tree ensembles of every library as one set of plain arrays: leaf values, and where each split sends a row."""
 
 from __future__ import annotations
 

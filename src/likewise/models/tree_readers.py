@@ -26,8 +26,7 @@ from likewise.models.tree_ensemble import (
 # XGBoost, from its own JSON.
 
 
-# Whether the trees of a boosted model are trees: a node that points nowhere crashes the library that
-# follows it.
+# Check the structure of XGBoost's trees: an invalid node crashes the library that follows it.
 
 
 def check_xgboost(document: Mapping[str, Any]) -> None:
@@ -252,7 +251,7 @@ def _split(node: Any) -> tuple[float, bool, list[int] | None]:
     return threshold, bool(node["default_left"]) if node["missing_type"] == "NaN" else threshold >= 0.0, None
 
 
-# Whether the trees of a model file are trees: a node that points nowhere crashes the library that follows it.
+# Check the structure of LightGBM's trees: an invalid node crashes the library that follows it.
 
 
 def check_lightgbm(text: str) -> None:

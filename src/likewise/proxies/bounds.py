@@ -1,4 +1,4 @@
-"""What the rates of groups can be if only the probabilities of the groups are known (Kallus, Mao and Zhou 2022).
+"""Sharp bounds of the rates of groups that are known by probability only (Kallus, Mao and Zhou 2022).
 
 Known are the joint distribution of what happened and p, and p as P(group | names and places); nothing is assumed about what
 happened given the group and p. For a level z of p, with q and o the chances there of "happened" and of "counted, but did

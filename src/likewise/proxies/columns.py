@@ -1,4 +1,4 @@
-"""Columns that stand in for an attribute: which carry it, which of these move decisions, and what they are needed for."""
+"""The proxy test: columns that carry an attribute, move decisions, or are needed for the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column without the part that carries an attribute: values at the same rank of the distribution that all groups share."""
+"""Removal of an attribute's part from a column: every value moves to its rank in the distribution of all groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scorers of text: edits that should not matter, placebos that cannot, and what moves above the noise.
+"""Audits of text scorers: edits that should not matter, compared with placebo edits.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""What an edit did to a text: every change with its place, so that it can be shown and undone."""
+"""Edited texts: every change with its place, so that it can be shown and undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies of scorers: calls within their limits, kept on disk, read as a score and a decision."""
+"""Replies of scorers: rate-limited calls, a cache on disk, and their reading as a score and a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mini-batch, or a whole data set, as tensors: rows, targets and what some objectives need beside them."""
+"""Batches as tensors, and their sources: rows, targets and further inputs of some objectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on disk: one safetensors file, written whole or not at all, from which it goes on bit for bit."""
+"""Checkpoints of a training: one safetensors file, written atomically, from which it resumes bit for bit."""
 
 from __future__ import annotations
 

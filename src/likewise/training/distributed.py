@@ -1,4 +1,4 @@
-"""A batch that several ranks work on: each has a share of its rows, and what is summed over rows is summed over all.
+"""Distributed training: each rank works on a share of every batch, and sums over rows are taken over all ranks.
 
 An objective that is worked on like this sees its share as its batch. Whatever it computes row by row stays as it is;
 whatever it adds up over rows goes through `total` (or `weighted_mean`), and then has the value of the whole batch on
@@ -36,8 +36,7 @@ from likewise.training.results import TrainingWarning
 if TYPE_CHECKING:
     from likewise.training.objective import Objective, State
 
-# Processes that train together: who they are, and what they tell each other. One process is the trivial
-# case.
+# The processes of a training and their collective operations. One process is the trivial case.
 
 
 class RankLostError(errors.NotConvergedError):

@@ -1,4 +1,4 @@
-"""What is minimised: the contract of every objective, and the explicit state that it hands from step to step."""
+"""The contract of training objectives, and the explicit state that is passed from step to step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training gives: its history, findings that a user should act on with a warning for each, and the result."""
+"""Results of a training: the history, findings that a user should act on, and the warnings for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SenSR and SenSeI share: an inner search for the worst case of each row, and a λ that prices it."""
+"""The base of SenSR and SenSeI: an inner search for the worst case of each row, and the rules of λ."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ def wasserstein_robust(
 # SenSeI, Sensitive Set Invariance (Yurochkin & Sun 2021, arXiv 2006.14168).
 
 
-# At the row itself the output distance is 0 and so is its slope: the search would never leave. Seen from outputs
-# that are off by this share of their spread, it leaves in the first step.
+# At the row itself the output distance and its slope are 0, so the search could not start. The reference outputs are
+# therefore shifted by this share of their spread.
 _NUDGE = 1e-2
 
 

@@ -1,4 +1,4 @@
-"""What a training needs before its first step: checked data, a source of batches, an optimiser."""
+"""Preparation of a training: checked data, a source of batches, an optimiser, the number of threads."""
 
 from __future__ import annotations
 

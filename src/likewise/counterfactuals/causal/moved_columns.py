@@ -1,4 +1,4 @@
-"""One column that follows from its causes: its conditional distributions, and the move from world to world."""
+"""One column that follows from its causes: its conditional distributions, and its counterfactual values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files of others run in a process of their own: a crash, a hang or a flood of memory stays there.
+"""Untrusted model files, run in a process of their own that contains crashes, hangs and memory exhaustion.
 
 `confined` is the first program of that process and imports nothing of the package, `child` answers, `messages` says
 how much it may use and how questions and answers travel (plain arrays and JSON, never pickle), `facts` packs rows,

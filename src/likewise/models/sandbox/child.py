@@ -1,4 +1,4 @@
-"""What the process of a model file does: load the file, then answer questions about it until the pipe is closed."""
+"""The sandboxed process: loads a model file, then answers requests about it until the pipe is closed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_loaded(container: str, native: Any) -> None:
             native.run(None, empty_feeds(native))
 
 
-# The first lines of a process that runs a model file of another library: limits first, libraries after.
+# The loop that answers requests.
 
 
 Answer = tuple[dict[str, Any], Sequence[Array]]

@@ -1,4 +1,4 @@
-"""The first lines of a process that runs a model file of another library: limits first, libraries after.
+"""The entry point of the sandboxed process: it applies its limits before it imports any library.
 
 Run as a program (``python -P confined.py LIMITS``) with nothing imported but what Python brings: a network of its own
 can only be had before any library has started threads.
@@ -170,7 +170,7 @@ def confine_paths(readable: Iterable[str], writable: Iterable[str] = ()) -> bool
     return bool(held)
 
 
-# A filter of system calls: what a model needs none of fails with "not permitted".
+# A filter of system calls: those that a model does not need fail with "not permitted".
 
 # Programs, other processes, sockets, memory and queues that processes share, changes of files and of what is noted about them,
 # files without a path, and ways around the filter; by machine.

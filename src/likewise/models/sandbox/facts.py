@@ -1,4 +1,4 @@
-"""What must be known of a model that runs elsewhere: described there in plain data, checked here."""
+"""Descriptions of a model in another process as plain data, checked on arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages between two processes: one JSON object and some plain arrays, and nothing that could run.
+"""Messages between two processes: one JSON object and plain arrays, without anything executable.
 
 A message is a mark, the length of the JSON, the JSON, and the bytes of the arrays that it announces. Whoever receives
 says how many bytes of arrays it takes; no more is ever allocated.

@@ -162,7 +162,7 @@ LABELS = {
 _MAX_WIDTH = 10_000
 _SPREAD = 64
 _ROOM = 64 * 2**20
-# A question is asked so often while somebody kills the process that should answer it.
+# How often a request is sent again if the process that should answer it is killed.
 _TRIES = 4
 
 

@@ -1,4 +1,4 @@
-"""The handle of a process that runs a model file: started, asked, and ended when it takes too long or nobody asks."""
+"""The parent's handle of a sandboxed process: starts it, sends requests, and ends it at a timeout or when it is unused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A raw table as the numbers that boosted trees split on: numbers as they are, categories as codes, holes as holes."""
+"""A raw table as the numbers that boosted trees split on: numbers, codes of categories, missing values kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One tree after another from gradients that come from outside: XGBoost and LightGBM behind the same few calls."""
+"""Growing trees from given gradients, one round at a time: XGBoost and LightGBM behind one interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boosting rounds that look at the worst case first: worst distribution, its gradients, the next tree.
+"""Robust boosting rounds: the worst distribution, its gradients, the next tree.
 
 BuDRO (Vargo, Zhang, Yurochkin, Sun: Individually Fair Gradient Boosting, ICLR 2021) with an exact inner step. The worst
 distribution of a round moves mass between rows of the training table, so the gradient of the robust loss is a
@@ -213,7 +213,7 @@ def _bracket(moves: _Moves, free: _Line, eps: float, start: float) -> tuple[_Lin
     return free if low is None else low, moves.line(np.inf) if high is None else high
 
 
-# How much of the worst case of the rounds before stays: alone, a round's own worst case makes the next swing back.
+# Share of the earlier rounds' worst case that is kept; without it successive rounds oscillate.
 INERTIA = 0.7
 _LEAST_HESSIAN = 1e-6
 # Share of the penalty's curvature bound that dampens the steps: at first, after a round that made things worse

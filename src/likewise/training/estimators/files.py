@@ -21,7 +21,7 @@ from likewise.training.results import History
 from likewise.training.setup import make_optimizer
 
 _KIND = "estimator"
-# What `fit` made that is not written as a value: weights have their own place, and the others come of the rest.
+# Fitted attributes that are not written as values: weights are stored apart, the others are made again.
 _MADE_AGAIN = frozenset({"network_", "module_", "objective_", "history_"})
 _FORM = Fields(
     DESCRIBED | {"width": Whole(1, 100_000_000)},

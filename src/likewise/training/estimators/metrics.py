@@ -1,4 +1,4 @@
-"""Who is comparable, from what an estimator was given: a metric on the encoded rows."""
+"""The metric of an estimator on encoded rows, from the metric or learner that it was given."""
 
 from __future__ import annotations
 

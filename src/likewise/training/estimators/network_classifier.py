@@ -1,4 +1,4 @@
-"""What all estimators share: rows in, a network trained by an objective, class probabilities out."""
+"""The base of all network estimators: it reads rows, trains a network by an objective, and predicts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class NetworkModel(TorchModel):
         return read_new_rows(self.estimator, X, owner=type(self.estimator).__name__)
 
 
-# What scikit-learn remembers of the columns: set while the rows are read.
+# Attributes of scikit-learn's about the columns, set while the rows are read.
 _COLUMNS = ("n_features_in_", "feature_names_in_")
 
 

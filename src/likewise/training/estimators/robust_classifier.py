@@ -49,8 +49,7 @@ from likewise.training.results import Finding, TrainingResult
 from likewise.training.robust import SearchLike
 from likewise.training.sensr import SenSeI, SenSR
 
-# What a network is not shown at all: the sensitive columns, or everything that costs nothing under the
-# metric.
+# What the network does not see: the sensitive columns, or everything that costs nothing under the metric.
 
 
 BlindTo: TypeAlias = Literal["subspace", "columns"]

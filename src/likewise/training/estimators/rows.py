@@ -1,4 +1,4 @@
-"""What a user passes to `fit`, as rows of a network: labels, weights, splits, sensitive attributes."""
+"""The inputs of `fit` as rows of a network: labels, weights, splits and sensitive attributes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from likewise.data.tabular import TabularDomain
 from likewise.mitigation.project import read_first_rows, read_new_rows, table_or_array
 from likewise.training.results import TrainingWarning
 
-# What each row counts for: a user's `sample_weight`, and classes that count alike.
+# Weights of rows: the user's `sample_weight`, and weights that balance the classes.
 
 
 def read_sample_weight(sample_weight: Any, x: FloatArray, *, owner: str) -> FloatArray | None:
