@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pytest
 from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.problem import AuditProblem
+from likewise.auditing.search import candidates
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.auditing.search.contract import Budget
 from likewise.core.errors import InputError, ModelError
@@ -150,12 +151,15 @@ def test_own_twin_costs_nothing_under_the_subspace_metric(frame, domain, model, 
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
-def test_batches_blocks_and_row_order_do_not_matter(frame, domain, model, metric, labels, batch_size):
+def test_batches_blocks_and_row_order_do_not_matter(
+    frame, domain, model, metric, labels, batch_size, monkeypatch
+):
     search = CandidateSearch(edits=["sex"])
     whole = search.run(model, frame, labels, metric=metric, domain=domain)
-    again = dataclasses.replace(search, batch_size=batch_size, block_bytes=1000).run(
-        model, frame, labels, metric=metric, domain=domain
-    )
+    with monkeypatch.context() as small:
+        small.setattr(candidates, "BATCH", batch_size)
+        small.setattr(candidates, "scan_pairs", partial(candidates.scan_pairs, block_bytes=1000))
+        again = search.run(model, frame, labels, metric=metric, domain=domain)
     np.testing.assert_array_equal(whole.frontier.candidate, again.frontier.candidate)
     np.testing.assert_allclose(whole.frontier.loss, again.frontier.loss, atol=1e-12)
     order = np.random.default_rng(batch_size).permutation(len(frame))
@@ -377,7 +381,7 @@ def test_same_input_same_bytes(frame, domain, model, metric, labels):
 
 
 @pytest.mark.parametrize("looks", [0, 2, 6, 10**6])
-def test_the_time_ends_the_search_and_what_was_compared_counts(domain, metric, looks):
+def test_the_time_ends_the_search_and_what_was_compared_counts(domain, metric, looks, monkeypatch):
     """A clock that goes by looks at it: everybody is asked about, then fewer and fewer comparisons are made."""
     people, asked = table(300, seed=1), []
     weight = np.random.default_rng(3).normal(size=(domain.n_features, 3))
@@ -392,7 +396,9 @@ def test_the_time_ends_the_search_and_what_was_compared_counts(domain, metric, l
     problem = AuditProblem.build(
         as_model(counted), people, np.arange(300) % 3, metric=metric, domain=domain.widened(people)
     )
-    search = CandidateSearch(edits=["sex"], block_bytes=4096, batch_size=50)
+    monkeypatch.setattr(candidates, "BATCH", 50)
+    monkeypatch.setattr(candidates, "scan_pairs", partial(candidates.scan_pairs, block_bytes=4096))
+    search = CandidateSearch(edits=["sex"])
     whole = search.search(problem).frontier
     clock, before = iter([1.0] * looks + [-1.0] * 10**6), sum(asked)
     found = search.extend(problem, Support.start(problem), 0.1, Looks(1.0))

@@ -280,7 +280,7 @@ def test_prices_follow_the_budget():
 
 @pytest.mark.parametrize(
     "choice",
-    [{"calls": 0}, {"rounds": -1}, {"probes": 0}, {"share": 0.0}, {"share": 2}],
+    [{"calls": 0}, {"rounds": -1}, {"probes": 0}],
 )
 def test_bad_choices_are_refused(choice):
     with pytest.raises(lw.InputError, match=f"DomainSearch: '{next(iter(choice))}'"):

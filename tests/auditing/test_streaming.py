@@ -48,11 +48,10 @@ def stream(
     eps=0.05,
     engine=None,
     map_folder=None,
-    shard=20_000,
     **sizes,
 ):
     data, folder, model, metric = setting
-    search = CandidateSearch(edits=sensitive, pool_rows=pool_rows, shard_rows=shard)
+    search = CandidateSearch(edits=sensitive, pool_rows=pool_rows)
     return audit_asked(
         AuditRequest(model, metric, (search,), data.domain, eps=eps),
         ParquetTable.find(folder / "*.parquet", ("credit", "good")),
@@ -114,11 +113,11 @@ def test_where_and_how_often_parts_are_worked_on_changes_nothing(setting, tmp_pa
     assert other.settings["engine"] == "AnyOrder"
 
 
-def test_bins_and_shards_give_the_exact_numbers(setting):
-    exact, binned, sharded = (
-        stream(setting, pool_rows=150, **sizes)
-        for sizes in ({}, {"exact": 10, "part": 200}, {"shard": 60, "chunk": 200, "part": 200})
-    )
+def test_bins_and_shards_give_the_exact_numbers(setting, monkeypatch):
+    exact = stream(setting, pool_rows=150)
+    binned = stream(setting, pool_rows=150, exact=10, part=200)
+    monkeypatch.setattr("likewise.auditing.search.candidates.SHARD", 60)
+    sharded = stream(setting, pool_rows=150, chunk=200, part=200)
     assert len(binned.curve.eps) < len(exact.curve.eps)
     for other in (binned, sharded):
         for name in ("value", "pure_gap", "flipped", "lambda_", "transport"):
@@ -127,8 +126,9 @@ def test_bins_and_shards_give_the_exact_numbers(setting):
         pd.testing.assert_frame_equal(other.unfair_map.top(50), exact.unfair_map.top(50))
 
 
-def test_the_map_of_everybody_is_written_as_files(setting, tmp_path):
-    found = stream(setting, part=130, chunk=90, pool_rows=60, shard=40, map_folder=tmp_path / "map")
+def test_the_map_of_everybody_is_written_as_files(setting, tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.auditing.search.candidates.SHARD", 40)
+    found = stream(setting, part=130, chunk=90, pool_rows=60, map_folder=tmp_path / "map")
     written = pd.read_parquet(tmp_path / "map")
     assert written["person"].tolist() == list(range(N))
     assert len(list((tmp_path / "map").iterdir())) == found.settings["parts"] == 4

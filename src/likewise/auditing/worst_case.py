@@ -266,8 +266,7 @@ def search_people(
                 found = found.then(unfinished(found.support, reason))
                 continue
             # Half of the time is left to the searches that come after, which is where bounds are proved.
-            halved = number < last and budget.seconds is not None
-            share = Budget(max(0.5 * budget.left, 1e-3)) if halved else budget
+            share = budget.part(0.5) if number < last else budget
             try:
                 more = search.extend(problem, found.support, prepared.eps, watched(search.name, share))
             except KeyboardInterrupt:

@@ -206,13 +206,12 @@ class ProofSearch(Search):
             return ()
         bounds: list[Bound] = []
         for question in self._questions(sample, eps, budget):
-            time = Budget(max(question.share * budget.left, 1e-3))
+            time = budget.part(question.share)
             given = question.problem, Support.start(question.problem), question.eps, time
             if LinearSearch().why_not(question.problem) is None:
                 found = [bound for bound in self.solve(*given).bounds if bound.about == "population"]
             else:
-                nodes = BranchAndBoundSearch().nodes
-                proof = prove_by_sample(*given, nodes=nodes, confidence=self.confidence, table=n)
+                proof = prove_by_sample(*given, confidence=self.confidence, table=n)
                 found = [] if proof is None else list(proof.bounds)
             bounds += [_share(bound) for bound in found] if question.decisions else found
         return tuple(bounds)
@@ -240,8 +239,7 @@ class ProofSearch(Search):
             # A first look at everybody cannot be stopped; it takes up to four times as long as the check of the reading.
             if budget.left < 4 * seconds_to_read(problem):
                 return unfinished(support, Message("reason.no_time", name=search_words(self.name)))
-            nodes = BranchAndBoundSearch().nodes
-            proof = prove_by_sample(problem, support, eps, budget, nodes=nodes, confidence=self.confidence)
+            proof = prove_by_sample(problem, support, eps, budget, confidence=self.confidence)
             if proof is not None:
                 return proof
         return self.solve(problem, support, eps, budget)
@@ -249,8 +247,7 @@ class ProofSearch(Search):
 
 def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:
     """A share of the time that is left; whoever looks on hears how much of all questions is answered."""
-    seconds = None if budget.seconds is None else max(share * budget.left, 1e-3)
-    return Budget(seconds, watch=lambda part: budget.tell((done + part) / questions))
+    return replace(budget.part(share), watch=lambda part: budget.tell((done + part) / questions))
 
 
 def about_decisions(problem: AuditProblem) -> AuditProblem:
@@ -305,7 +302,7 @@ def prove_by_sample(
     eps: float,
     budget: Budget,
     *,
-    nodes: int,
+    nodes: int = BranchAndBoundSearch.nodes,
     confidence: float = 0.95,
     table: int | None = None,
 ) -> Found | None:

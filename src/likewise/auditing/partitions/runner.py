@@ -390,8 +390,7 @@ def _priced(prepared: Prepared, sample: Sample) -> tuple[Prepared, Found | None]
     rows, at = sample.rows, sample.random
     y, absent = (None if part is None else part[at] for part in (rows.y, rows.absent))
     drawn = prepared.problem.of(rows.frame[at], y, absent=absent)
-    budget = prepared.budget
-    share = budget if budget.seconds is None else Budget(max(_SHARE_OF_SAMPLE * budget.left, 1e-3))
+    share = prepared.budget.part(_SHARE_OF_SAMPLE)
     searched = search_people(replace(prepared, budget=share), drawn)
     return replace(prepared, searches=searched.again), searched.found
 

@@ -29,6 +29,9 @@ from likewise.data.domain import Unbounded
 # What the model, the metric and the domain say about every candidate, each asked once and in batches.
 
 
+# Candidates that are made, and shown to the model, at once, and people of a pool that are compared at once: they bound the
+# memory.
+BATCH, SHARD = 16_384, 20_000
 # Candidates closer to each other than about this, relative to their distance from the origin, are at one place.
 _SAME_PLACE = 2.0**-33
 
@@ -51,7 +54,6 @@ def ask_about(
     candidates: Candidates,
     wanted: IntArray,
     n_rows: int,
-    batch_size: int,
     budget: Budget,
 ) -> tuple[CandidateLosses, IntArray]:
     """Ask about candidates, in batches: about the rows themselves, and about as many others as there is time for."""
@@ -59,8 +61,8 @@ def ask_about(
     fixed = coordinates.fixed_positions()
     parts: list[tuple[Any, ...]] = []
     centre, resolution, outside = None, 0.0, [np.zeros(0, dtype=np.int64)]
-    for start in range(0, len(wanted), batch_size):
-        number = wanted[start : start + batch_size]
+    for start in range(0, len(wanted), BATCH):
+        number = wanted[start : start + BATCH]
         if budget.spent and number[0] >= n_rows:
             break
         table = candidates.take(number)
@@ -250,14 +252,8 @@ class CandidateSearch(Search):
     max_candidates : int, default=500_000
         Of the candidates shared by all, keep at most so many, spread evenly. A row's own twins are always
         kept. Bounds the memory to about 20 bytes per candidate and encoded column.
-    block_bytes : int, default=32 MiB
-        Bound of one block of distances.
-    batch_size : int, default=16384
-        Candidates made, and shown to the model, at once.
     pool_rows : int, default=2000
         Size of the pool: people, drawn at random, whom everybody is compared with.
-    shard_rows : int, default=20000
-        People of the pool that are compared at once: memory is bounded by the largest shard.
 
     Examples
     --------
@@ -281,13 +277,10 @@ class CandidateSearch(Search):
     edits: Any = None
     use_rows: bool | Literal["pool"] = True
     max_candidates: int = 500_000
-    block_bytes: int = 2**25
-    batch_size: int = 16_384
     pool_rows: int = 2_000
-    shard_rows: int = 20_000
 
     def __post_init__(self) -> None:
-        for name in ("max_candidates", "block_bytes", "batch_size", "pool_rows", "shard_rows"):
+        for name in ("max_candidates", "pool_rows"):
             check_number(getattr(self, name), owner="CandidateSearch", name=name, low=1)
         if not isinstance(self.use_rows, (bool, np.bool_)) and self.use_rows != "pool":
             raise bad_parameter(
@@ -330,7 +323,7 @@ class CandidateSearch(Search):
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every candidate that treats somebody worse; the outcome is exact for this finite set."""
-        for shard in _shards(problem.pool, self.shard_rows) if self.use_rows == "pool" else (None,):
+        for shard in _shards(problem.pool) if self.use_rows == "pool" else (None,):
             found = self.search(problem, shard, budget)
             support = support.with_source(found.candidates, found.frontier, found.changed)
             if budget.spent:
@@ -381,7 +374,7 @@ class CandidateSearch(Search):
             spread = np.linspace(0, len(open_to_all) - 1, min(self.max_candidates, len(open_to_all)))
             shared[open_to_all[np.unique(spread.astype(np.int64))]] = True
         wanted = np.flatnonzero(own | shared)
-        losses, outside = ask_about(problem.coordinates, candidates, wanted, n, self.batch_size, budget)
+        losses, outside = ask_about(problem.coordinates, candidates, wanted, n, budget)
         audited = _Audited(problem, losses)
         possible = ~np.isin(losses.number, outside)
         mine = np.flatnonzero(possible & own[losses.number] & (losses.number >= n))
@@ -390,7 +383,7 @@ class CandidateSearch(Search):
         for rows, order, prefix in _tasks(audited, everyone):
             # Candidates beyond the longest prefix have no row to matter to.
             falling = FallingLoss(losses.places[order[: int(prefix.max())]])
-            pairs = scan_pairs(losses.places[rows], prefix, falling, block_bytes=self.block_bytes)
+            pairs = scan_pairs(losses.places[rows], prefix, falling)
             for row, which in pairs:
                 parts.append(audited.corners(rows[row], order[which]))
                 if budget.spent:
@@ -408,7 +401,7 @@ class CandidateSearch(Search):
             loss=columns[2],
             candidate=losses.number[columns[3].astype(np.int64)],
         )
-        changed = audited.changed(candidates, mine, everyone, self.batch_size, budget)
+        changed = audited.changed(candidates, mine, everyone, budget)
         places = len(np.unique(losses.place[everyone]))
         return CandidateFrontier(frontier, candidates, outside, places, changed)
 
@@ -437,12 +430,12 @@ def _domain_or_any(domain: Any, metric: Any) -> Any:
     return Unbounded()
 
 
-def _shards(pool: Any, rows: int) -> Iterator[Any]:
+def _shards(pool: Any) -> Iterator[Any]:
     if pool is None:
         yield None
         return
-    for start in range(0, len(pool), rows):
-        part = slice(start, start + rows)
+    for start in range(0, len(pool), SHARD):
+        part = slice(start, start + SHARD)
         yield pool.iloc[part].reset_index(drop=True) if is_frame(pool) else pool[part]
 
 
@@ -484,7 +477,6 @@ class _Audited:
         candidates: Candidates,
         mine: IntArray,
         everyone: IntArray,
-        batch_size: int,
         budget: Budget,
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether any candidate at no distance from a row is decided differently, row by row."""
@@ -501,8 +493,8 @@ class _Audited:
         decided = np.empty(len(evaluated.number), dtype=object)
         decided[:n] = problem.decisions
         place = problem.coordinates
-        for start in range(0, len(asked), batch_size):
-            part = asked[start : start + batch_size]
+        for start in range(0, len(asked), BATCH):
+            part = asked[start : start + BATCH]
             table = candidates.take(evaluated.number[part])
             decided[part] = place.model.predict(place.for_model(table))
         shared = np.concatenate([everyone[evaluated.number[everyone] < n], beside])

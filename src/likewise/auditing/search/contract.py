@@ -58,6 +58,10 @@ class Budget:
         """Whether the time is up."""
         return self.left <= 0
 
+    def part(self, share: float) -> Budget:
+        """Return a share of the time that is left, at least a moment; without a limit there is none."""
+        return self if self.seconds is None else Budget(max(share * self.left, 1e-3))
+
     def tell(self, share: float) -> None:
         """Say that so much of a search is done, for whoever looks on."""
         if self.watch is not None:

@@ -385,8 +385,6 @@ class DomainSearch(Search):
         Rows of the domain that a black box is asked about, once for everybody, to find where its answers change.
     total_calls : int, default=40_000_000
         For everybody together: beyond so many people everyone gets fewer calls, and the result says so.
-    share : float, default=1.0
-        Of the time that is left it takes no more than this.
     cuts : mapping of str to sequence of float, optional
         Where answers change along each number, in original units; by default the splits of a tree model, or what the
         probes find.
@@ -409,14 +407,12 @@ class DomainSearch(Search):
     rounds: int | None = None
     probes: int = 50_000
     total_calls: int = 40_000_000
-    share: float = 1.0
     cuts: Mapping[str, Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
         for name in ("calls", "rounds", "probes", "total_calls"):
             if name != "rounds" or self.rounds is not None:
                 check_number(getattr(self, name), owner="DomainSearch", name=name, low=1)
-        check_number(self.share, owner="DomainSearch", name="share", low=0.0, high=1.0, open_low=True)
 
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why the domain cannot be searched; None if it can."""
@@ -453,7 +449,7 @@ class DomainSearch(Search):
         """Add the rows of everybody's frontier over all that was tried."""
         place, timed = problem.coordinates, budget.seconds is not None
         layout = TableLayout.of(place.domain)
-        until = time.time() + self.share * max(budget.left, 0.0)
+        until = time.time() + max(budget.left, 0.0)
         # A model is read, or probed, only if that leaves time to use what is learned.
         hasty = timed and not is_read(problem) and budget.left < 2.0 * seconds_to_read(problem)
         cuts = self.cuts
