@@ -88,7 +88,7 @@ def test_equal_to_brute_force_at_no_distance(table, name):
     "chosen",
     [slice("city", "sex"), slice(1, 3), slice(-3, -1), ["city", "sex"], [-2, -3], [False, True, True, False],
      np.array([False, True, True, False]), lambda table: ["sex", "city"], make_column_selector(dtype_exclude="number")],
-    ids=str,
+    ids=lambda chosen: type(chosen).__name__,
 )  # fmt: skip
 def test_columns_are_those_that_the_encoder_takes(chosen):
     rng = np.random.default_rng(0)

@@ -614,3 +614,12 @@ def test_german_pages_are_german():
     ):
         assert words in text
     assert "What next" not in text
+
+
+def test_a_verification_without_pairs_has_a_page():
+    """What is undecided and has no counterexample was something unforeseen."""
+    found = lw.verify(model, people(), sensitive_features=["sex"])
+    none = replace(found, examples=found.examples.iloc[:0])
+    assert len(found.examples)
+    assert 'id="pairs"' in render_html(document_of(found))
+    assert 'id="pairs"' not in render_html(document_of(none))
