@@ -171,6 +171,26 @@ def test_nothing_is_proved_of_a_model_that_draws_its_answers():
     assert "does not give the same answer twice" in shares.reason
 
 
+@pytest.mark.parametrize("n", [30, 500])
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda table: table["age"] > table["age"].mean(),
+        lambda table: (table["age"] + 5 * (table["sex"] == "m")).rank(pct=True) > 0.5,
+        lambda table: np.arange(len(table)) % 2 == 0,
+    ],
+    ids=["mean", "rank", "place"],
+)
+def test_nothing_is_exact_of_a_model_whose_answers_depend_on_the_other_rows(decide, n):
+    rng = np.random.default_rng(n)
+    people = pd.DataFrame({"age": rng.normal(40, 9, n), "sex": rng.choice(["f", "m"], n)})
+    found = lw.audit(
+        lambda table: decide(table).astype(int), people, sensitive_features=["sex"], favourable=1
+    )
+    assert found.findings[0].kind == "unstable"
+    assert not found.sensitive.exact
+
+
 def test_time_that_is_left_goes_to_more_people(monkeypatch):
     rng = np.random.default_rng(1)
     people = pd.DataFrame(
