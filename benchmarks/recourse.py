@@ -102,14 +102,16 @@ def possible(own, rows, frame):
 def adult(people, names, folder):
     import likewise as lw
     from likewise.explaining.engine import Effort
-    from likewise.explaining.situation import Asked, situate
+    from likewise.explaining.situation import ExplanationRequest, situate
 
     data = lw.datasets.load_adult()
     train, test = data.frame_train, data.frame_test
     effort, span = Effort(10**8, 2.0), spans(test)
     for name in names:
         model = models([c for c in train if c not in NUMBERS])[name].fit(train, data.y_train)
-        situation = situate(model, test, ["sex", "race"], Asked(1, {"age": "up"}, None, "range", effort))
+        situation = situate(
+            model, test, ["sex", "race"], ExplanationRequest(1, {"age": "up"}, None, "range", effort)
+        )
         numbers = np.random.default_rng(0).choice(situation.refused, people, replace=False)
         fixed = np.zeros(situation.layout.n_columns, dtype=bool)
         situation.proved(situation.people[numbers[0]], fixed, effort)
