@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from likewise._version import __version__
+from likewise.auditing.inference.certificate import check_confidence
 from likewise.auditing.inference.sanity import check_before_verdict
 from likewise.auditing.people import AuditedPeople, TableCoordinates, check_tolerance, rows_of
 from likewise.auditing.results.audit_result import AuditResult, Scope, SensitiveAnswer
@@ -70,8 +71,7 @@ class AuditRequest:
             check_number(number, owner="audit", name=name, low=0.0)
         if self.limit is not None:
             check_number(self.limit, owner="audit", name="limit", low=0.0, high=1.0)
-        ends: dict[str, Any] = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
-        check_number(self.confidence, owner="audit", name="confidence", **ends)
+        check_confidence(self.confidence, "audit")
 
     @classmethod
     def of(cls, *, search: Any = None, budget_seconds: float | None = None, **asked: Any) -> AuditRequest:

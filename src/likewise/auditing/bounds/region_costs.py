@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.regions import Regions, TableLayout, decode_number, encode_number, encoded_box
+from likewise.auditing.bounds.regions import (
+    MetricArrays,
+    Regions,
+    TableLayout,
+    decode_number,
+    encode_number,
+    encoded_box,
+)
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.compiled import compiled, fill
 
@@ -278,28 +285,6 @@ def least_cost(lower, upper, low, high, allowed, origin, warm, metric, blocks, s
 
 
 @dataclass(frozen=True, eq=False)
-class LeastCostForm:
-    """Σ of a fair metric as plain arrays: scale, basis (d, k) and values (k,)."""
-
-    scale: float
-    basis: FloatArray
-    values: FloatArray
-
-    @classmethod
-    def of(cls, metric: Any, width: int) -> LeastCostForm:
-        """Take them from a `FairMetric` on encoded rows of d = width columns."""
-        if metric.n_features is None:
-            return cls(float(metric.scale), np.zeros((width, 0)), np.zeros(0))
-        basis = np.ascontiguousarray(to_numpy(metric.basis), dtype=np.float64)
-        return cls(float(metric.scale), basis, np.asarray(to_numpy(metric.values), dtype=np.float64))
-
-    @property
-    def largest(self) -> float:
-        """Largest eigenvalue of Σ, or a bound of it."""
-        return max(self.scale, float((self.scale + self.values).max(initial=0.0)))
-
-
-@dataclass(frozen=True, eq=False)
 class LeastCost:
     """What `least` found for each region."""
 
@@ -310,7 +295,7 @@ class LeastCost:
     @staticmethod
     def over(
         layout: TableLayout,
-        form: LeastCostForm,
+        form: MetricArrays,
         regions: Regions,
         origin: FloatArray,
         warm: FloatArray,

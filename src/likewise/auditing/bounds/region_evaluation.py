@@ -12,7 +12,6 @@ from likewise.auditing.bounds.family import Family, LossBound
 from likewise.auditing.bounds.linear_bounds import extremes
 from likewise.auditing.bounds.region_costs import (
     LeastCost,
-    LeastCostForm,
     begin,
     free_regions,
     project,
@@ -21,6 +20,7 @@ from likewise.auditing.bounds.region_costs import (
 )
 from likewise.auditing.bounds.regions import (
     Arrays,
+    MetricArrays,
     Regions,
     Split,
     TableLayout,
@@ -117,7 +117,7 @@ _SWEEPS = 20
 
 def within_reach(
     layout: TableLayout,
-    form: LeastCostForm,
+    form: MetricArrays,
     regions: Regions,
     origin: FloatArray,
     warm: FloatArray,
@@ -295,7 +295,7 @@ class RegionEvaluation:
     def __post_init__(self) -> None:
         self.layout, self.n = self.family.layout, len(self.X)
         self.ends = True  # whether cuts come to an end everywhere, at single answers
-        self.form = LeastCostForm.of(self.metric, self.layout.width)
+        self.form = MetricArrays.of(self.metric, self.layout.width)
         weighs = hasattr(self.family, "priced") and self.layout.width <= _WIDE
         self._separable = separable_part(self.form) if weighs else None
         self.own = self.layout.values(self.X)

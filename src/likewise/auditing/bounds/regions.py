@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from likewise.core.checks import BoolArray, FloatArray, IntArray
+from likewise.core.checks import BoolArray, FloatArray, IntArray, to_numpy
 from likewise.core.compiled import compiled
 from likewise.core.errors import bad_parameter
 from likewise.data.column import Column, Dtype
@@ -234,6 +234,28 @@ class TableLayout:
         ]
         found = decode_columns(np.asarray(X, dtype=np.float64), free)
         return np.stack([found[column.name].astype(np.float64) for column in self.columns], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricArrays:
+    """Σ of a fair metric as plain arrays: scale, basis (d, k) and values (k,)."""
+
+    scale: float
+    basis: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def of(cls, metric: Any, width: int) -> MetricArrays:
+        """Take them from a `FairMetric` on encoded rows of d = width columns."""
+        if metric.n_features is None:
+            return cls(float(metric.scale), np.zeros((width, 0)), np.zeros(0))
+        basis = np.ascontiguousarray(to_numpy(metric.basis), dtype=np.float64)
+        return cls(float(metric.scale), basis, np.asarray(to_numpy(metric.values), dtype=np.float64))
+
+    @property
+    def largest(self) -> float:
+        """Largest eigenvalue of Σ, or a bound of it."""
+        return max(self.scale, float((self.scale + self.values).max(initial=0.0)))
 
 
 def not_linear(column: Column) -> str:

@@ -19,8 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.region_costs import LeastCostForm
-from likewise.auditing.bounds.regions import Regions, TableLayout, encode_number, encoded_box, rounding_at
+from likewise.auditing.bounds.regions import (
+    MetricArrays,
+    Regions,
+    TableLayout,
+    encode_number,
+    encoded_box,
+    rounding_at,
+)
 from likewise.auditing.bounds.tree_tables import TableTrees
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.compiled import compiled
@@ -115,7 +121,7 @@ class LeafPaths:
         )
 
 
-def separable_part(form: LeastCostForm) -> tuple[float, FloatArray]:
+def separable_part(form: MetricArrays) -> tuple[float, FloatArray]:
     """Return μ and P with d²(δ) ≥ μ ‖δ − Pδ‖², P projecting on as few directions as a large μ allows."""
     sigma = form.scale * np.eye(len(form.basis)) + (form.basis * form.values) @ form.basis.T
     sizes, directions = np.linalg.eigh(sigma)

@@ -30,8 +30,7 @@ from likewise.auditing.bounds.moves import (
     VALUE,
     MoveArrays,
 )
-from likewise.auditing.bounds.region_costs import LeastCostForm
-from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.regions import MetricArrays, TableLayout
 from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.black_box import BlackBoxMoves, loss_unit, split_points
@@ -110,7 +109,7 @@ def options_of(
     """Return the options of some people, given as rows of values."""
     parts: list[FloatArray] = []
     count: list[int] = []
-    basis = LeastCostForm.of(metric, layout.width).basis
+    basis = MetricArrays.of(metric, layout.width).basis
     for i, known in enumerate(layout.columns):
         mine = own[:, i]
         value: FloatArray = mine[:, None]
@@ -274,7 +273,7 @@ class MoveSearch:
     @property
     def measure(self) -> tuple[Any, ...]:
         """The metric for compiled loops: Σ = scale·I + Q diag(values) Qᵀ, the values as the last row of Q."""
-        form = LeastCostForm.of(self.metric, self.layout.width)
+        form = MetricArrays.of(self.metric, self.layout.width)
         basis = np.ascontiguousarray(np.vstack([form.basis, form.values]))
         return form.scale, COSTS_NOTHING * form.largest, basis
 

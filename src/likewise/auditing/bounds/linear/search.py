@@ -374,19 +374,15 @@ def _slack(problem: AuditProblem, model: LinearModel) -> float:
     if model.loss == "zero_one":
         return 0.0
     ceiling = loss_ceiling(model, place.domain)
-    lower, upper = (np.asarray(to_numpy(side), dtype=np.float64) for side in _ends(problem))
-    largest = np.maximum(np.abs(lower), np.abs(upper))
+    # The box around domain and people.
+    lower, upper = place.domain.bounds()
+    lower, upper = np.minimum(lower, problem.X.min(axis=0)), np.maximum(upper, problem.X.max(axis=0))
+    largest = np.maximum(np.abs(to_numpy(lower)), np.abs(to_numpy(upper))).astype(np.float64)
     error = 2.0 * float(_net(problem).rounding(largest)[0]) if np.isfinite(largest).all() else 0.0
     if not place.model.gives_probabilities or not np.isfinite(ceiling):
         return error
     highest = np.array([min(ceiling + error, place.model.loss.upper_bound)])
     return error + float((raised_by_answers(highest, 4.0 * 2.0**-53, place.model.loss) - highest)[0])
-
-
-def _ends(problem: AuditProblem) -> tuple[Any, Any]:
-    """Ends of the box around domain and people."""
-    lower, upper = problem.coordinates.domain.bounds()
-    return np.minimum(lower, problem.X.min(axis=0)), np.maximum(upper, problem.X.max(axis=0))
 
 
 def _with_attained(problem: AuditProblem, support: Support, solved: Any) -> Support:

@@ -250,7 +250,7 @@ class Probes:
     def ends(self, space: Space, base: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         """Each displacement from `base` as far as the domain lets it, m tensors (n, D)."""
         at = torch.searchsorted(self.labels, y)
-        return [space.away(base, space.point(delta).index_select(0, at)) for delta in self.deltas]
+        return [space.limit(base + space.point(d).index_select(0, at)) - base for d in self.deltas]
 
 
 def find_probes(

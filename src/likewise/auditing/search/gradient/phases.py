@@ -60,7 +60,8 @@ def bold_end(space: Space, base: torch.Tensor, point: Point, *, log_odds: bool) 
     bold = point
     if log_odds:
         against = -torch.expm1(-point.loss)
-        bold = space.steeper(point, against.clamp(min=torch.finfo(against.dtype).eps).reciprocal())
+        slope = point.slope * against.clamp(min=torch.finfo(against.dtype).eps).reciprocal()[:, None]
+        bold = Point(point.loss, point.squared, slope, slope)
     return space.leap(base, bold)
 
 

@@ -83,11 +83,6 @@ class Space(ABC):
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
         """Return the displacement to the fixed point and, along what is free, to the edge of the domain, (n, D)."""
 
-    def steeper(self, point: Point, factor: torch.Tensor) -> Point:
-        """Return a point with d² = 0 as it would be if the loss were `factor` (n,) times as steep there."""
-        slope = point.slope * factor[:, None]
-        return Point(point.loss, point.squared, slope, slope)
-
     @abstractmethod
     def limit(self, v: torch.Tensor) -> torch.Tensor:
         """Bring points back into the domain."""
@@ -95,10 +90,6 @@ class Space(ABC):
     @abstractmethod
     def point(self, delta: torch.Tensor) -> torch.Tensor:
         """Return the coordinates of displacements δ, (n, d) to (n, D), whatever the domain says."""
-
-    def away(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
-        """Return as much of a displacement (n, D) from `base` as the domain lets."""
-        return self.limit(base + delta) - base
 
     @abstractmethod
     def rows(self, v: torch.Tensor) -> torch.Tensor:
