@@ -302,9 +302,17 @@ class NetworkCandidate(Candidate):
 
 
 def network_candidates(data: SplitData) -> tuple[Candidate, ...]:
-    """Return the networks on their defaults, which the table decides, and the linear model."""
+    """Return the networks on their defaults, which the table decides, SenSR at the ε that is measured, and the linear model."""
+    robust = NetworkCandidate(
+        f"SenSR, ε = {data.eps:g}",
+        Message("improve.about_sensr_eps", eps=data.eps),
+        "SenSRClassifier",
+        6.0,
+        {"eps": data.eps},
+    )
     return (
         NetworkCandidate("SenSR", Message("improve.about_sensr"), "SenSRClassifier", 6.0),
+        *([robust] if data.eps > 0 else ()),
         NetworkCandidate("SenSeI", Message("improve.about_sensei"), "SenSeIClassifier", 8.0),
         NetworkCandidate(
             "Project, logistic",
