@@ -395,7 +395,7 @@ class _AuditParts:
         proxies = texts("page.next.proxies", columns=columns)
         if any(row.get("rate") is not None for row in self.summary["group_rates"] or ()):
             proxies += " " + texts("page.next.rates")
-        return [proxies, texts("page.next.repeat")]
+        return [proxies, texts("page.next.repeat_unread" if self.unread else "page.next.repeat")]
 
     def _against(self, gain: int) -> str:
         """Say how many of those who would gain are recorded with the entry at a disadvantage, of each attribute."""
