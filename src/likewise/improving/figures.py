@@ -61,7 +61,7 @@ def training_variance(
 class Spread:
     """Number, sum and sum of squares of something that each person has."""
 
-    n: int
+    n: float
     total: float
     squares: float
 
@@ -74,6 +74,10 @@ class Spread:
     def mean(self) -> float:
         """Mean."""
         return self.total / self.n
+
+    def and_rarely(self, value: float) -> Spread:
+        """Count half a person more, with some value: what nobody of a few people has is not impossible."""
+        return Spread(self.n + _PRIOR, self.total + _PRIOR * value, self.squares + _PRIOR * value**2)
 
     @property
     def variance(self) -> float:
@@ -238,9 +242,14 @@ def expected_figures(
         noise = float(np.mean([np.nanvar(draw) for draw in within if np.isfinite(draw).any()])) / 2
         drawn = _other_training(draws, values, noise, random)
         found.append(_announced(name, _value(cells, statistic), drawn, level, shifts.get(name, 0.0)))
-    for name, spread, own in (
-        (PURE_GAP, whole.pure_gap, [tally.pure_gap for tally in folds]),
-        (GAP, whole.gap, [tally.gap for tally in folds]),
+    for name, seen, spread, own in (
+        (
+            PURE_GAP,
+            whole.pure_gap.mean,
+            whole.pure_gap.and_rarely(whole.gap.mean),
+            [tally.pure_gap for tally in folds],
+        ),
+        (GAP, whole.gap.mean, whole.gap, [tally.gap for tally in folds]),
     ):
         half = (
             math.sqrt(spread.variance * (1 / spread.n + 1 / (n_searched or n_audited)))
@@ -250,7 +259,7 @@ def expected_figures(
         draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=_N_PREDICTED)
         noise = float(np.mean([s.variance / s.n if s.n > 1 else 0.0 for s in own]))
         drawn = _other_training(draws, [s.mean for s in own], noise, random, factor=True)
-        measure = _announced(name, spread.mean, drawn, level, shifts.get(name, 0.0))
+        measure = _announced(name, seen, drawn, level, shifts.get(name, 0.0))
         found.insert(-_n_groups(whole) or len(found), measure)
     return tuple(found)
 
@@ -334,9 +343,9 @@ def _of_gains(spread: Spread, confidence: float) -> Interval:
     """Limits of a mean of gains; what was not seen may be as large as the loss can be, and λ*ε more (at most the mean)."""
     ceiling = CrossEntropy().upper_bound + spread.mean
     # All but the two sums is taken at its worst, which hardly widens limits below so high a ceiling.
-    total, most = ExactSum.of([spread.total]), spread.n if spread.total > 0 else 0
+    total, most = ExactSum.of([spread.total]), int(spread.n) if spread.total > 0 else 0
     numbers = Moments(
-        spread.n, total, total, ExactSum.of([spread.squares]), most, 0.0, ceiling if most else 0.0
+        int(spread.n), total, total, ExactSum.of([spread.squares]), most, 0.0, ceiling if most else 0.0
     )
     level = 0.5 + confidence / 2
     low, high = mean_lower_limit(numbers, level=level), mean_upper_limit(numbers, ceiling, level=level)
