@@ -536,7 +536,7 @@ def test_predictions_that_fall_count_as_much_as_those_that_rise():
         result = audited(Line(), frame, ["sex"], paid, loss="squared", tolerance=tolerance)
         assert result.sensitive.changed == true
         assert result.sensitive.tolerance == tolerance
-    assert "would be predicted more than 1501 apart" in " ".join(str(result).split())
+    assert "would get predictions more than 1501 apart" in " ".join(str(result).split())
     assert audited(Line(), frame, ["sex"], paid, loss="squared").sensitive.changed is None
     with pytest.raises(InputError, match="tolerance"):
         audited(Rule(lambda table: table["skill"] > 0), frame, ["sex"], tolerance=1.0)
@@ -565,7 +565,9 @@ def test_the_tolerance_of_the_command_line(tmp_path):
     )  # fmt: skip
     assert found.exit_code == 0, found.output
     said = " ".join(found.output.split())
-    assert "300 of 300 people would be predicted more than 1000 apart if only the entry for sex were" in said
+    assert (
+        "300 of 300 people would get predictions more than 1000 apart if only the entry for sex were" in said
+    )
 
 
 # Missing sensitive cells.

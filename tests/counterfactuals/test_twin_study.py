@@ -86,7 +86,7 @@ def test_implausible_twins_are_counted_always_and_dropped_by_choice():
     assert kept.n == len(data)
     assert kept.dropped == {}
     assert dropped.n == len(data) - dropped.n_implausible
-    assert dropped.dropped == {"they could be nobody": dropped.n_implausible}
+    assert dropped.dropped == {"such people are not plausible": dropped.n_implausible}
     assert kept.validity == dropped.validity
     assert kept.validity.value == pytest.approx(1 - kept.n_implausible / len(data))
 
@@ -180,7 +180,7 @@ def test_whose_group_is_none_of_those_compared_has_no_consequences(people):
     ]
     third = int((coded["group"] == 3).sum())
     assert answer.n == len(people) - third
-    assert answer.dropped == {"their own group is none of those compared": 2 * third}
+    assert answer.dropped == {"their own group is not among those compared": 2 * third}
 
 
 def test_shares_on_which_all_agree_have_an_interval_all_the_same(people):
