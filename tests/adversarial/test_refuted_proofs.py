@@ -14,9 +14,11 @@ from xgboost import XGBClassifier
 import likewise as lw
 from likewise.auditing.bounds import exact_search
 from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.people import answers_repeat
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
 from likewise.core.errors import InputError
+from likewise.models import as_model
 
 RACES = ["race_w", "race_b", "race_o"]
 
@@ -189,6 +191,21 @@ def test_nothing_is_exact_of_a_model_whose_answers_depend_on_the_other_rows(deci
     )
     assert found.findings[0].kind == "unstable"
     assert not found.sensitive.exact
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda x: x[:, 0] > x[:, 0].mean(),
+        lambda x: x[:, 0].argsort().argsort() > len(x) / 2,
+        lambda x: np.random.default_rng().random(len(x)) > 0.5,
+    ],
+    ids=["mean", "rank", "drawn"],
+)
+def test_answers_about_numbers_that_depend_on_the_call_do_not_pass_for_rounding(decide):
+    x = np.random.default_rng(0).normal(1e6, 9, (60, 2))
+    model = as_model(lambda rows: decide(np.asarray(rows)).astype(float))
+    assert not answers_repeat(model, lambda at: x[at])
 
 
 def test_time_that_is_left_goes_to_more_people(monkeypatch):
