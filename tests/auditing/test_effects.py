@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import likewise as lw
 from likewise.auditing.results.audit_result import AuditResult
-from likewise.auditing.results.effects import ANY, OTHER, ChangedPeople, Exchange, Transition
+from likewise.auditing.results.effects import ANY, LESS, MORE, OTHER, ChangedPeople, Exchange, Transition
 from likewise.core.errors import InputError
 from likewise.data.missing_values import MISSING_WORD
 from likewise.models import as_model
@@ -44,7 +44,7 @@ def table(kind: str, n: int = 160, seed: int = 0) -> tuple[pd.DataFrame, np.ndar
         return X, y, {"sex": ["sex"], "race": ["race"]}
     if kind == "one-hot":
         bits = {f"race_{value}": (race == value).astype(int) for value in "abc"}
-        return X.assign(sex=(sex == "M").astype(int), **bits), y, {"sex": ["sex"], ", ".join(bits): [*bits]}
+        return X.assign(sex=(sex == "M").astype(int), **bits), y, {"sex": ["sex"], "race": [*bits]}
     assert kind == "three classes"
     return X.assign(sex=sex, race=race), y + (merit > 1.2), {"sex": ["sex"], "race": ["race"]}
 
@@ -113,7 +113,7 @@ def brute(
 def _name(columns: list[str], cells: tuple | None):
     if cells is None:
         return MISSING
-    return cells[0] if len(columns) == 1 else columns[cells.index(1)]
+    return cells[0] if len(columns) == 1 else columns[cells.index(1)].removeprefix("race_")
 
 
 def cells(effects: pd.DataFrame) -> dict[tuple, tuple[int, int, int]]:
@@ -249,21 +249,43 @@ def test_more_than_two_classes_without_a_favourable_one_say_who_changes_and_not_
         lw.audit(made, given, sensitive_features=["sex"], favourable="granted")
 
 
-def test_a_number_with_many_values_has_one_row():
+@pytest.mark.parametrize("predicts", [False, True])
+def test_a_number_with_many_values_has_a_row_for_lower_and_one_for_higher_ones(predicts):
     rng = np.random.default_rng(1)
-    X = pd.DataFrame({"skill": rng.normal(size=200), "age": rng.integers(18, 70, 200)})
+    X = pd.DataFrame({"skill": rng.normal(size=200), "age": rng.integers(18, 70, 200).astype(float)})
+    X.loc[::17, "age"] = np.nan
+    known = X["age"].notna().to_numpy()
+
+    def score(frame: pd.DataFrame) -> pd.Series:
+        return frame["skill"] + 0.03 * (frame["age"].fillna(30) - 40) + 0.4 * (frame["age"] > 60)
 
     def granted(frame: pd.DataFrame) -> pd.Series:
-        return 1 / (1 + np.exp(-(frame["skill"] + 0.03 * (frame["age"] - 40))))
+        return 100 * score(frame) if predicts else 1 / (1 + np.exp(-score(frame)))
 
     result = lw.audit(granted, X, sensitive_features=["age"])
-    own = granted(X) > 0.5
-    tried = range(X["age"].min(), X["age"].max() + 1)
-    twins = np.stack([granted(X.assign(age=age)) > 0.5 for age in tried])
-    lose, gain = int((own & ~twins.all(axis=0)).sum()), int((~own & twins.any(axis=0)).sum())
-    assert result.effects.to_numpy().tolist() == [["age", ANY, OTHER, 200, lose, gain]]
-    assert lose
-    assert gain
+    tried = np.arange(X["age"].min(), X["age"].max() + 1)
+    own = score(X).to_numpy()
+    twins = np.stack([score(X.assign(age=age)) for age in tried], axis=1)
+    age = X["age"].to_numpy()[:, None]
+    expected = {}
+    for key, inside in {
+        (ANY, LESS): tried < age,
+        (ANY, MORE): tried > age,
+        (MISSING, OTHER): age != age,
+    }.items():
+        rows = known if key[0] == ANY else ~known
+        moved = (twins < own[:, None] - 1e-12, twins > own[:, None] + 1e-12)
+        if not predicts:
+            moved = ((own > 0)[:, None] & (twins <= 0), (own <= 0)[:, None] & (twins > 0))
+        expected[key] = (int(rows.sum()), *(int((side & inside)[rows].any(axis=1).sum()) for side in moved))
+    found = {(r[1], r[2]): tuple(r[3:6]) for r in result.effects.to_numpy().tolist()}
+    assert found == expected
+    if predicts:
+        return
+    sentence = "would gain and 0 would lose the favourable decision with a higher age; with a lower one, 0 would gain"
+    assert sentence in result.headline.sentence
+    assert "to the disadvantage of people recorded as low values (age)." in " ".join(str(result).split())
+    assert result.group_rates["value"].tolist()[0].startswith("≤ ")
 
 
 def test_numbers_that_the_enumeration_thins_out_are_asked_about():
@@ -280,7 +302,7 @@ def test_numbers_that_the_enumeration_thins_out_are_asked_about():
     expected = brute(X, lambda frame: (granted(frame) > 0.5).astype(int), {"one": ["one"]}, 1)
     effects = result.effects
     assert cells(effects[effects["attribute"] == "one"]) == expected
-    assert effects[effects["attribute"] == "two"]["instead"].tolist() == [OTHER]
+    assert set(effects[effects["attribute"] == "two"]["instead"].tolist()) == {LESS, MORE}
 
 
 def test_cells_filled_for_a_model_that_takes_none_are_recorded_as_missing():
@@ -366,7 +388,7 @@ def test_regressions_speak_of_the_target_and_count_only_with_a_tolerance():
     }
     assert plain.sensitive.shift == pytest.approx((1.0, 1.0))
     assert plain.headline.sentence.startswith(
-        "If only the entry for sex were different, the predicted pay would change by up to 1.000 on average over 80 people"
+        "If only the entry for sex were different, the predicted pay could change by 1.000 on average over 80 people"
     )
     assert lw.audit(pay, X, X["skill"], sensitive_features=["sex"], tolerance=0.5).changed.count == 80
 

@@ -164,10 +164,15 @@ def test_verify(screen, model, table):
 
 
 def test_inspect_and_replay(screen, model, table, people):
-    people.assign(code=[1, 2, 3, 4] * 60).to_csv("codes.csv", index=False)
+    marked = people.assign(
+        code=[1, 2, 3, 4] * 60, occupation_of_the_person=["?", "clerk", "cook", "smith"] * 60
+    )
+    marked.to_csv("codes.csv", index=False)
     code, lines = screen("inspect", "codes.csv")
     assert code == 0
-    assert check(lines).endswith("--columns columns.toml")
+    said = check(lines)
+    assert said.endswith("--columns columns.toml")
+    assert "occupation_of_the_person: if that means missing, --read empty='?' " in said
     assert screen("audit", model, table, *SEX, "-o", "evidence")[0] == 0
     code, lines = screen("replay", "evidence/evidence.json", "--model", model, "--table", table)
     assert code == 0

@@ -61,6 +61,34 @@ def test_an_audit_in_the_terminal(samples):
     assert result.pure_map.rules[0].conditions[0] in flat
 
 
+@pytest.mark.parametrize("lines", range(12, 21))
+def test_what_does_not_fit_in_the_terminal_is_left_out_by_whole_sentences(samples, lines):
+    rng = np.random.default_rng(0)
+    towns = [f"Upper Northern Township {letter}" for letter in "ABCDEF"]
+    people = pd.DataFrame(
+        {"skill": rng.normal(size=300), "town": rng.choice(towns, 300), "age": rng.integers(18, 80, 300)}
+    )
+
+    def score(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - (frame["town"] == towns[0]) + 0.02 * (frame["age"] - 40)))
+
+    result = lw.audit(score, people, sensitive_features=["town", "age"], limit=0.05)
+    whole = " ".join(printed(print_audit, result, width=80, lines=60).split())
+    short = printed(print_audit, result, width=80, lines=lines).rstrip().split("\n")
+    assert len(short) <= max(lines, 16)
+    assert not any(line.endswith("…") for line in short)
+    for part in " ".join(line for line in short if "│" not in line).split(". "):
+        assert " ".join(part.split()).removesuffix(".") in whole
+    drawn = [line for line in short if "→" in line and "│" in line]
+    if drawn:
+        head = next(line for line in short if "have it, would lose it" in line)
+        assert head.split()[:3] == [
+            str(len(drawn)),
+            "of",
+            str((result.effects["lose"] + result.effects["gain"] > 0).sum()),
+        ]
+
+
 def test_brackets_in_data_are_no_markup(samples):
     people = pd.DataFrame({"[bold]a[/bold]": ["[red]x[/red]", "[/nothing]"], "n": [1.0, 2.0]})
     twins = people.iloc[::-1].reset_index(drop=True)

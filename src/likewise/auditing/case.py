@@ -314,7 +314,7 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
     columns = (*matched.columns, *kept.marks)
     domain = planned_domain(marked, people.plans, columns, [*immutable, *kept.marks])
     wrapped = replace(matched, model=MissingCellsModel(matched.model, kept), domain=domain, columns=columns)
-    note = f"missing values in {named} went to the model as they are; counterparts keep them, but for sensitive cells, which are tried at every value."
+    note = f"missing values in {named} went to the model as they are; in sensitive columns every value was tried."
     return MatchedPeople(wrapped, matched, people, marked, gaps, (note,))
 
 

@@ -222,7 +222,7 @@ def _sensitive(
     # In an order that does not depend on which part was first to hold a value or a decision.
     groups = sorted(
         sums.groups,
-        key=lambda g: (sums.attributes.index(g.column), str(g.value), str(g.decision), str(g.label)),
+        key=lambda g: (sums.attributes.index(g.column), _rising(g.value), str(g.decision), str(g.label)),
     )
     found = SensitiveAnswer(
         columns=sums.columns,
@@ -244,6 +244,13 @@ def _sensitive(
     free, ceiling = float("inf"), people.coordinates.model.loss.upper_bound
     gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=ceiling, confidence=confidence)
     return replace(found, gap=sums.harm.mean, gap_interval=(gap.low, gap.high))
+
+
+def _rising(value: Any) -> tuple[float, bool, str]:
+    """A key that puts numbers, ranges and words that begin with a number in the order of their numbers."""
+    text = str(value)
+    number = re.match(r"[≤>]? ?(-?\d+(\.\d+)?(e[+-]\d+)?)", text)
+    return float(number[1]) if number else float("inf"), not text.startswith("≤"), text
 
 
 def _rounded(one: Any) -> Any:

@@ -33,7 +33,12 @@ def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None
     if isinstance(model, Model):
         return LoadedModel(model if loss is None else model.with_loss(loss), "import path")
     names = getattr(model, "feature_names_in_", None)
-    if names is not None and frame is not None and set(names) <= set(frame.columns):
+    if (
+        not isinstance(model, type)
+        and names is not None
+        and frame is not None
+        and set(names) <= set(frame.columns)
+    ):
         words = any(frame[name].dtype.kind not in "biuf" for name in names)
         if words and not adapter_of(model, loss or "auto", None).takes_frame:
             model = adapter_of(model, loss or "auto", True)

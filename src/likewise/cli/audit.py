@@ -159,8 +159,8 @@ def command(
         folder=lambda path: _leave_evidence(ctx, audited, path, provenance, force=force),
     )
     limit = result.headline.limit
-    if limit is not None and limit.passed is False and sys.stdout.isatty() and not outputs.quiet:
-        ctx.exit(1)  # the last line on the screen says why
+    if limit is not None and not limit.passed and sys.stdout.isatty() and not outputs.quiet:
+        ctx.exit(1 if limit.passed is False else 3)  # the last line on the screen says why
     _judge(result)
 
 

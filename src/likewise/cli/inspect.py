@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import click
 from likewise.cli.options import TableChoices, example, option, options, verb
 from likewise.cli.output import Outputs, check_outputs, outputs, say
 from likewise.core.progress import Progress
-from likewise.core.text import printable
+from likewise.core.text import printable, truncated
 
 if TYPE_CHECKING:
     from likewise.data.type_inference import InferredColumn
@@ -63,8 +64,8 @@ def command(table: Path, outputs: Outputs, no_file: bool, target: str | None, re
         say(f"{table.name}: {len(frame):,} people, {len(looks):,} columns")
         say("")
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        for line in _table(looks).splitlines():
-            click.echo(line if width is None else _short(line, width))
+        for line in _lines(looks, width):
+            click.echo(line)
     if file is not None:
         write_columns(looks, file, table=table.name)
         outputs.say("")
@@ -79,22 +80,35 @@ def _called_target(look: InferredColumn, target: str | None) -> InferredColumn:
     return replace(look, plan=replace(look.plan, kind="target"), why="") if look.name == target else look
 
 
-def _table(looks: tuple[InferredColumn, ...]) -> str:
+def _lines(looks: tuple[InferredColumn, ...], width: int | None) -> list[str]:
+    """The table; what does not fit beside a column is said below, once for all columns that it is about."""
     from likewise.core.text import text_table
     from likewise.data.type_inference import shown_range
 
-    rows = [
+    shown, below = looks[:MOST_SHOWN], dict[str, list[str]]()
+    cells = [
         [
             _short(look.name),
             look.plan.kind,
             shown_range(look),
             f"{look.missing / look.rows:.1%}" if look.missing else "",
-            _short(look.why, 60),
         ]
-        for look in looks[:MOST_SHOWN]
+        for look in shown
     ]
-    shown = text_table(["column", "read as", "values", "missing", ""], rows, left=(0, 1, 4))
-    return shown if len(looks) <= MOST_SHOWN else f"{shown}\nand {len(looks) - MOST_SHOWN:,} more"
+    whys, head = [_short(look.why, 60) for look in shown], ["column", "read as", "values", "missing", ""]
+    beside = max(map(len, text_table(head, [[*row, ""] for row in cells], left=(0, 1, 4)).splitlines()))
+    for at, look in enumerate(shown):
+        fact, colon, advice = look.why.partition(": ")
+        if width is not None and colon and beside + len(whys[at]) > width:
+            whys[at] = fact
+            below.setdefault(advice, []).append(look.name)
+    table = text_table(head, [[*row, why] for row, why in zip(cells, whys, strict=True)], left=(0, 1, 4))
+    lines = [line if width is None else _short(line, width) for line in table.splitlines()]
+    if len(looks) > MOST_SHOWN:
+        lines.append(f"and {len(looks) - MOST_SHOWN:,} more")
+    for advice, names in below.items():
+        lines += textwrap.wrap(f"{truncated(list(map(_short, names)))}: {advice}", width or 80)
+    return lines
 
 
 def _short(text: str, most: int = 40) -> str:

@@ -274,7 +274,7 @@ def limit_option(help_: str) -> Callable[[F], F]:
 
 
 def _share(text: str | None) -> float | None:
-    """Read ``--limit``: a percentage, or a number between 0 and 1."""
+    """Read ``--limit``: a percentage, or a number from 0 to below 1."""
     if text is None:
         return None
     word = str(text).strip()
@@ -282,7 +282,8 @@ def _share(text: str | None) -> float | None:
         share = float(word[:-1]) / 100 if word.endswith("%") else float(word)
     except ValueError:
         share = -1.0
-    if not 0.0 <= share <= 1.0:
+    # A bare 1 means 1% to most who write it, and would let everything pass.
+    if not 0.0 <= share <= 1.0 or (share == 1.0 and not word.endswith("%")):
         raise InputError(f"--limit must be a share of the decisions such as 1% or 0.01, got {text!r}.")
     return share
 

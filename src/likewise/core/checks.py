@@ -179,7 +179,9 @@ def check_labels(
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise bad_parameter(owner, name, allowed="one label per row", got=f"shape {labels.shape}")
+        got = repr(y) if isinstance(y, str) else f"shape {labels.shape}"
+        remedy = f"Pass the column itself, X[{y!r}]." if isinstance(y, str) else ""
+        raise bad_parameter(owner, name, allowed="one label per row", got=got, remedy=remedy)
     missing = np.asarray(pd.isna(labels), dtype=bool)
     if missing.any() and not gaps:
         raise InputError(

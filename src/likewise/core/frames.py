@@ -118,10 +118,18 @@ def check_columns(frame: pd.DataFrame, columns: Iterable[str], *, owner: str, na
     unknown = [column for column in columns if column not in frame.columns]
     if not unknown:
         return
-    shown = ", ".join(f"{column!r}{did_you_mean(column, frame.columns)}" for column in unknown)
+    shown = ", ".join(
+        f"{column!r}{_one_hot(column, frame) or did_you_mean(column, frame.columns)}" for column in unknown
+    )
     raise InputError(
         f"{owner}: {name!r} has no column {shown}. Its columns: {listed(list(frame.columns), 30)}."
     )
+
+
+def _one_hot(column: str, frame: pd.DataFrame) -> str:
+    """Name the columns that hold one column's values, such as those of get_dummies."""
+    found = [one for one in map(str, frame.columns) if re.match(rf"{re.escape(str(column))}[_=:. -].", one)]
+    return f" (its values have columns of their own: name all of {listed(found)})" if len(found) > 1 else ""
 
 
 def check_no_missing(frame: pd.DataFrame, *, owner: str, name: str = "frame") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import re
 import shlex
 from collections import Counter
@@ -134,7 +135,9 @@ def once_each(lines: Iterable[str]) -> tuple[tuple[str, int], ...]:
 # What the user can choose, in messages: options for those who use the command line, parameters for those who write Python.
 
 
-_COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=False)
+# Of a process that the command line has started.
+COMMAND_LINE = "LIKEWISE_COMMAND_LINE"
+_COMMAND_LINE: ContextVar[bool] = ContextVar("command_line", default=COMMAND_LINE in os.environ)
 _OWN_OPTIONS = ("sensitive", "favourable", "target", "metric", "sample", "columns", "sign", "verify-key")
 _PARAMETERS = {"sensitive": "sensitive_features", "target": "y", "verify-key": "verify_key"}
 # What is said in other words: on the command line, in Python.
@@ -148,6 +151,7 @@ _SPELLED = {
     "port": ("--port", "port"),
     "classes": ("--classes", "classes=True"),
     "a limit": ("--limit 1%", "limit=0.01"),
+    "apart": ("--set tolerance=NUMBER", "tolerance="),
     "all people": ("-o people.csv", "result.people"),
 }
 # What Python does with the table itself.
@@ -168,6 +172,11 @@ def command_line() -> Iterator[None]:
         yield
     finally:
         _COMMAND_LINE.reset(token)
+
+
+def on_command_line() -> bool:
+    """Whether messages name options of the command line."""
+    return _COMMAND_LINE.get()
 
 
 def option(name: str, value: str = "") -> str:

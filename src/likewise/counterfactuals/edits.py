@@ -41,8 +41,8 @@ def one_hot_groups(
             if missing:
                 raise InputError(
                     f"{owner}: the columns {', '.join(map(str, everyone[:12]))} are one attribute (one 1 in each row), and "
-                    f"{', '.join(missing[:12])} is not among those whose values are exchanged, so twins would have two "
-                    "values or none. Name all of them as sensitive, or keep the attribute in one column."
+                    f"{', '.join(missing[:12])} is not among those named, so people would have two values or none. "
+                    "Name all of them as sensitive, or keep the attribute in one column."
                 )
         if len(mine) > 1 and _ones(columns, mine)[1] <= 1:
             groups.append(tuple(mine))

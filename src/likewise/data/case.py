@@ -508,6 +508,7 @@ def _used_columns(
             notes.append(f"missing cells of {truncated(gaps)} {said}")
         return one_hot.columns, tuple(one_hot.places)
     alike = [next((str(c) for c in frame.columns if same_words(c, name)), name) for name in names]
+    check_columns(frame, alike, owner="The model", name="X")
     return tuple(alike), ()
 
 

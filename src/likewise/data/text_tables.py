@@ -237,7 +237,7 @@ def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, lis
     if reading.header is None and looks_like_values(names, below):
         raise FormatError(
             f"{file.name} seems to have no header: its first line holds values such as {_some(names)}. Put the "
-            f"column names in the first line, or pass {option('header', 'no')} to number the columns "
+            f"column names in the first line. To number the columns instead, pass {option('header', 'no')} "
             f"({option('header', 'yes')} if these are names)."
         )
     if reading.header is False:

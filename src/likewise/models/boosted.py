@@ -14,6 +14,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError, listed, require
 from likewise.core.frames import with_columns
+from likewise.core.text import option
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import OutputKind, has_other_methods, named
 from likewise.models.sklearn_model import EstimatorModel
@@ -39,7 +40,7 @@ def as_categories(frame: Any, categories: Mapping[str, list[Any]], *, owner: str
             shown = listed([repr(one) for one in known])
             raise InputError(
                 f"{owner}: column {name!r} has the value {new.iloc[0]!r}, which the model never saw. "
-                f"Its categories: {shown}."
+                f"Its categories: {shown}. If it means that the value is missing, pass {option('empty', str(new.iloc[0]))}."
             )
         changed[name] = pd.Categorical(column, categories=pd.Index(known, dtype=_dtype(known)))
     return with_columns(frame, changed) if changed else frame

@@ -12,7 +12,7 @@ import numpy as np
 
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.results.audit_result import AuditResult
-from likewise.auditing.results.effects import ChangedPerson
+from likewise.auditing.results.effects import LESS, MORE, ChangedPerson
 from likewise.core.messages import Message
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.core.text import value_words
@@ -21,6 +21,8 @@ from likewise.core.text import value_words
 _CELLS, _REACHES = 4, 3
 _LONGEST = 40
 _BARE = ("yes", "no", "true", "false")
+# Who would have a higher number has a lower one now.
+_OPPOSITE = {LESS: MORE, MORE: LESS}
 # Effects and people that a document lists, those that matter most first.
 MAX_EFFECTS, MAX_LISTED = 200, 500
 
@@ -130,14 +132,15 @@ def disadvantage(result: AuditResult) -> Message | None:
     for attribute, rows in listed:
         value = disadvantaged(rows)
         if value is not None:
-            own, other = ([row for row in rows if row[side] == value] for side in ("recorded", "instead"))
-            against = sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
-            whole &= not against
+            own = [row for row in rows if recorded_as(row, value)]
+            other = [row for row in rows if row["instead"] == value]
+            whole &= not sum(row["lose"] for row in own) + sum(row["gain"] for row in other)
             words = value_name(value, attribute)
-            alone = len(listed) == 1 or words != value_words(value)
-            found.append(
-                words if alone else Message("first.disadvantage_of", value=words, attribute=attribute)
-            )
+            if value in _OPPOSITE:
+                words = Message("first.low" if value == LESS else "first.high", attribute=attribute)
+            elif len(listed) > 1 and words == value_words(value):
+                words = Message("first.disadvantage_of", value=words, attribute=attribute)
+            found.append(words)
     key = "first.disadvantage" if whole else "first.disadvantage_mostly"
     return Message(key, listed=found) if found else None
 
@@ -150,15 +153,22 @@ def by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any]
     return list(found.items())
 
 
+def recorded_as(row: Mapping[str, Any], value: Any) -> bool:
+    """Whether an effect is about the people recorded with a value; who would have a higher number has a lower one."""
+    return value is not None and _OPPOSITE.get(row["instead"], row["recorded"]) == value
+
+
 def disadvantaged(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """The recorded value of one attribute that most decisions are against, if there is one."""
+    """The recorded value of one attribute that most decisions are against, if there is one.
+
+    Of a number with many values: a lower or a higher one than others.
+    """
     balance: dict[Any, int] = {}
     for row in rows:
-        if str(row["instead"]).startswith("any "):
-            return None
         # Who would lose by another entry has the better one.
         net = row["lose"] - row["gain"]
-        balance[row["recorded"]] = balance.get(row["recorded"], 0) - net
+        recorded = _OPPOSITE.get(row["instead"], row["recorded"])
+        balance[recorded] = balance.get(recorded, 0) - net
         balance[row["instead"]] = balance.get(row["instead"], 0) + net
     value = max(balance, key=lambda one: balance[one], default=None)
     return value if value is not None and balance[value] > 0 else None

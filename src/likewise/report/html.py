@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from likewise.auditing.results.effects import ANY
 from likewise.core.errors import bad_parameter
 from likewise.core.messages import Texts, check_language
 from likewise.core.text import join_words, option
 from likewise.report.comparison import compared_measures, without_groups
 from likewise.report.document import KINDS
-from likewise.report.first_words import by_attribute, disadvantaged, value_name
+from likewise.report.first_words import by_attribute, disadvantaged, recorded_as, value_name
 from likewise.report.page import Answer, Tone, asset, render_page, section
 from likewise.report.person import person_page
 from likewise.report.proxies import proxies_page
@@ -213,14 +214,23 @@ class _AuditParts:
         if not rows:
             return None
         moved = [row for row in rows if row["lose"] + row["gain"]]
-        everything, first = self.summary["effects"], []
-        for _, listed in by_attribute((moved or rows)[:_DRAWN]):
-            value = None if self.numbers else disadvantaged(listed)
-            # Those at a disadvantage first, as in the sentence.
-            listed.sort(key=lambda row: 0 if self.numbers else row["lose"] - row["gain"])
-            first += [
-                row | {"against": row["recorded"] == value and row["gain"] > row["lose"]} for row in listed
+        everything, first, drawn = self.summary["effects"], [], [*by_attribute(moved or rows)]
+        # The largest two of every attribute, then the largest.
+        ranked = sorted(
+            (at > 1, -(row["lose"] + row["gain"]), k, at)
+            for k, (_, some) in enumerate(drawn)
+            for at, row in enumerate(some)
+        )
+        kept = {(k, at) for *_, k, at in ranked[:_DRAWN]}
+        for k, (_, some) in enumerate(drawn):
+            value = None if self.numbers else disadvantaged(some)
+            listed = [
+                row | {"against": recorded_as(row, value) and row["gain"] > row["lose"]}
+                for at, row in enumerate(some)
+                if (k, at) in kept
             ]
+            # Those at a disadvantage first, as in the sentence.
+            first += sorted(listed, key=lambda row: 0 if self.numbers else row["lose"] - row["gain"])
         return {
             "first": first,
             "still": self._still() if moved else [],
@@ -401,7 +411,9 @@ class _AuditParts:
         """Say how many of those who would gain are recorded with the entry at a disadvantage, of each attribute."""
         texts, drawn = self.texts, (self._effects() or {"first": ()})["first"]
         said = []
-        for attribute, rows in by_attribute(row for row in drawn if row["against"]):
+        for attribute, rows in by_attribute(
+            row for row in drawn if row["against"] and row["recorded"] != ANY
+        ):
             names = {side: value_name(rows[0][side], attribute) for side in ("recorded", "instead")}
             said.append(names | {"n": rows[0]["gain"]})
         if len(said) == 1 and said[0]["n"] == gain:

@@ -107,9 +107,9 @@ def print_audit(
     For example row 1 of the table, counted from 1 (skill 0, sex F) gets “0”; the
     same person with sex M would get “1”.
     Exact for these 4 people: every known value of sex (F, M) was tried. If they are
-    a random sample of a larger group, the share of changed decisions in that group
-    is 0.6% to 80.6% (95% confidence interval). Without labels it was not checked
-    whether model and table belong together.
+    a random sample of a larger group, 0.6% to 80.6% of its decisions would change
+    (95% confidence interval). Without labels it was not checked whether model and
+    table belong together.
     <BLANKLINE>
     Depends on sex: The dependence is to the disadvantage of people recorded as F.
     Of 2 people with sex recorded as F, 1 would gain and 0 would lose the favourable
@@ -157,7 +157,14 @@ def audit_lines(
     def wrapped(*sentences: str, most: int) -> list[str]:
         text = " ".join(say.said(sentence) for sentence in sentences if sentence)
         parts = textwrap.wrap(text, width, break_on_hyphens=False)
-        return parts if len(parts) <= most else [*parts[: most - 1], parts[most - 1][: width - 2] + " …"]
+        while len(parts) > most:
+            # A sentence less, which is better than half of one.
+            text, _, rest = text.rpartition(". ")
+            if not text:
+                cut = textwrap.wrap(rest, width, break_on_hyphens=False)[:most]
+                return [*cut[:-1], cut[-1][: width - 2] + " …"]
+            parts = textwrap.wrap(f"{text}.", width, break_on_hyphens=False)
+        return parts
 
     first, *more = filter(None, (disadvantage(result), found.sentence))
     verdict = wrapped(Message("first.titled", title=found.title, sentence=first), *more, most=8)
@@ -165,22 +172,23 @@ def audit_lines(
         verdict += wrapped(found.limit.sentence, most=2)
     notes = _notes(result)
     top = wrapped(result.scope.words(), favourable_words(result, names), most=2)
-    top += [line for note in notes[:2] for line in wrapped(note, most=2)]
+    top += [line for note in notes[:2] for line in wrapped(note, most=3)]
     if not result.answered:
         return [*top, ""], verdict
     room = lines - len(top) - len(verdict) - 3
     sure = _gap(result, wrapped)
-    sure += wrapped(found.sure, most=min(max(room - len(sure) - 4, 2), 6))
-    example = [
-        line for one in result.listed[:1] for line in wrapped(example_words(result, one, names), most=room)
-    ]
-    rates = [line for words in _rates(result, names) for line in wrapped(words, most=room)]
-    bars = _bars(result, say, width)
-    room -= len(sure)
-    for part, least in ((bars, 2), (example, len(example)), (rates, 1)):
-        # What does not fit is left out, never cut in the middle.
-        del part[room if room >= least else 0 :]
-        room -= len(part)
+    sure += wrapped(found.sure, most=min(max(room - len(sure) - 2, 2), 6))
+    # What does not fit is left out, never cut in the middle.
+    bars = _bars(result, say, width, room - len(sure))
+    room -= len(sure) + len(bars)
+    example, rates = [list[str](), list[str]()]
+    listed = [example_words(result, one, names) for one in result.listed[:1]]
+    for part, sentences in ((example, listed), (rates, _rates(result, names))):
+        for sentence in sentences:
+            said = wrapped(sentence, most=lines)
+            if len(said) <= room:
+                part += said
+                room -= len(said)
     return [*top, "", *bars, *([""] if bars else []), *rates, *example, *sure, ""], verdict
 
 
@@ -206,16 +214,17 @@ def _notes(result: AuditResult) -> list[str]:
     ]
 
 
-def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
+def _bars(result: AuditResult, say: Texts, width: int, lines: int) -> list[str]:
     """A line for each of the largest effects: people who lose to the left, who gain to the right."""
     table = result.effects
     numbers = table is not None and "change" in table
-    if table is None or not (numbers or (result.favourable is not None and len(table))):
+    if lines < 2 or table is None or not (numbers or (result.favourable is not None and len(table))):
         return []
     left, right = ("lower", "higher") if numbers else ("lose", "gain")
     moved = table[table[left] + table[right] > 0]
     single = moved[moved["attribute"].isin(result.sensitive.attributes if result.sensitive else ())]
-    shown = (single if len(single) else moved).head(_EFFECTS)
+    single = single if len(single) else moved
+    shown = single.head(min(_EFFECTS, lines - 1))
     if not len(shown):
         return []
     most = max(int(shown[left].max()), int(shown[right].max()), 1)
@@ -224,7 +233,8 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
     if numbers:
         heads[1] = f"{heads[1].ljust(side - 1)}  {say('effect.average')}"
     room = width - 3 - side - max(side, len(heads[1]) + 1)
-    lines = [f"  {heads[0].rjust(room + side - 1)} │ {heads[1]}"]
+    of = say("effect.largest", shown=len(shown), total=len(single)) if len(shown) < len(single) else ""
+    drawn = [f"  {of}{heads[0].rjust(room + side - 1 - len(of))} │ {heads[1]}"]
     for _, row in shown.iterrows():
         name = printable(_exchange(row))
         name = name if len(name) <= room else name[: room - 1] + "…"
@@ -233,8 +243,8 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
         before = f"{counts[0]} {bars[0]}" if bars[0] else f"{counts[0]} "
         after = f"{bars[1]} {counts[1]}" if bars[1] else f" {counts[1]}"
         more = f"  {say.number(float(row['change']), 'number')}" if numbers else ""
-        lines.append(f"  {name.ljust(room)}{before.rjust(side)}│{(after.ljust(side) + more).rstrip()}")
-    return lines
+        drawn.append(f"  {name.ljust(room)}{before.rjust(side)}│{(after.ljust(side) + more).rstrip()}")
+    return drawn
 
 
 def _exchange(row: Any) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from likewise.auditing.inference.certificate import UNFAIR, Bound
-from likewise.auditing.results.effects import ANOTHER, ANY, OTHER
+from likewise.auditing.results.effects import ANOTHER, ANY, LESS, MORE, OTHER
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.messages import Message
-from likewise.core.text import short_number, value_words
+from likewise.core.text import option, short_number, value_words
 
 if TYPE_CHECKING:
     from likewise.auditing.inference.certificate import ConfidenceInterval
@@ -25,6 +25,8 @@ QUANTITIES: tuple[Bracketed, ...] = ("value", "gap", "changed")
 
 # Narrower than this a bracket is one number: sums in another order, and the rounding of what costs nothing.
 _CLOSED = 1e-9
+# What a number with many values is exchanged for.
+_MANY = (LESS, MORE, OTHER)
 # So many values of an attribute are named.
 _NAMED = 4
 
@@ -272,15 +274,16 @@ def _changed_words(result: AuditResult) -> Message:
         nobody = Message("headline.no_favourable_change", favourable=str(result.favourable))
         return Message("headline.both", count=said, effect=nobody)
     first = moved.iloc[0]
-    there, back = (table["recorded"] == first["instead"], table["instead"] == first["recorded"])
-    rows = [
-        first,
-        *(row for _, row in table[(table["attribute"] == first["attribute"]) & there & back].iterrows()),
-    ]
+    swap = {LESS: (ANY, MORE), MORE: (ANY, LESS)}
+    recorded, instead = swap.get(first["instead"], (first["instead"], first["recorded"]))
+    back = (table["recorded"] == recorded) & (table["instead"] == instead)
+    rows = [first, *(row for _, row in table[(table["attribute"] == first["attribute"]) & back].iterrows())]
     # First who has a disadvantage now; a direction in which nothing changes comes last.
     rows.sort(key=lambda row: (row["lose"] + row["gain"] == 0, row["lose"] - row["gain"]))
     effect = exchange_words(rows)
-    if sum(row["lose"] + row["gain"] for row in rows) == found.count:
+    if len(only.attributes) == 1 and first["recorded"] == ANY:
+        return Message("headline.both", count=said, effect=effect)
+    if first["recorded"] != ANY and sum(row["lose"] + row["gain"] for row in rows) == found.count:
         # These entries alone change every decision that is counted.
         said = Message(key, **count, columns=[str(first["attribute"])])
         return Message("headline.both", count=said, effect=effect)
@@ -293,12 +296,11 @@ def exchange_words(rows: Sequence[Any]) -> Message:
     for row in rows:
         values: dict[str, Any] = {name: int(row[name]) for name in ("people", "gain", "lose")}
         values |= {name: value_words(row[name]) for name in ("attribute", "recorded", "instead")}
+        kind = {LESS: "_lower", MORE: "_higher", OTHER: "_any"}.get(row["instead"], "")
         if said is not None:
-            said = Message("headline.exchange_back", first=said, **values)
+            said = Message(f"headline.exchange_back{kind}", first=said, **values)
         else:
-            said = Message(
-                "headline.exchange_any" if row["recorded"] == ANY else "headline.exchange", **values
-            )
+            said = Message(f"headline.exchange{kind}", **values)
     assert said is not None
     return said
 
@@ -320,7 +322,7 @@ def _number_words(result: AuditResult) -> Message:
         mean, largest = only.shift
         count = Message(f"headline.number{more}", what=what, mean=mean, largest=largest, **said)
     table = result.effects
-    if table is None or not len(table) or table.iloc[0]["instead"] == OTHER or only.tolerance is not None:
+    if table is None or not len(table) or table.iloc[0]["instead"] in _MANY or only.tolerance is not None:
         return Message("headline.alone", count=count)
     first = table.iloc[0]
     key = "headline.number_lower" if first["change"] < 0 else "headline.number_higher"
@@ -362,7 +364,7 @@ def _values(result: AuditResult) -> Message:
     assert only is not None
     columns = [str(name) for name in only.attributes]
     tried = dict.fromkeys(value_words(one.instead) for one in only.exchanges if one.single)
-    if len(columns) > 1 or not 0 < len(tried) <= _NAMED or not tried.keys().isdisjoint((OTHER, ANOTHER)):
+    if len(columns) > 1 or not 0 < len(tried) <= _NAMED or not tried.keys().isdisjoint((*_MANY, ANOTHER)):
         return Message("sure.values", columns=columns)
     return Message("sure.values_named", columns=columns, values=", ".join(sorted(tried)))
 
@@ -372,7 +374,9 @@ def _limit(result: AuditResult) -> Limit | None:
         return None
     found, said = result.changed, {"limit": result.limit}
     if not result.answered or found is None:
-        return Limit(result.limit, None, Message("limit.unanswered", **said))
+        numbers = result.answered and result.sensitive is not None
+        key = "limit.numbers" if numbers else "limit.unanswered"
+        return Limit(result.limit, None, Message(key, **said, how=option("apart")))
     low, high = found.interval
     said |= {"share": found.share, "low": low, "high": high, "level": found.confidence}
     if found.share > result.limit:

@@ -17,6 +17,9 @@ from likewise.auditing.inference.intervals import TestResult
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.verdict import Bracket, Bracketed, Headline, headline
 from likewise.auditing.results.effects import (
+    ANY,
+    LESS,
+    MORE,
     ChangedPeople,
     ChangedPerson,
     Exchange,
@@ -194,8 +197,8 @@ class _OfWorstCase(Generic[T]):
             return self
         if result.worst_case is None:
             raise NotAskedError(
-                f"AuditResult.{self._name} is about the worst case among comparable people, which was not asked for. Ask "
-                "for it: audit(…, eps=0.1), with a metric of yours or without."
+                "This is about the worst case among comparable people, which was not asked for. Ask for it: "
+                "audit(…, eps=0.1), with a metric of yours or without."
             )
         return self._read(result.worst_case)
 
@@ -341,7 +344,7 @@ class AuditResult:
         A row for every attribute and every two of its values, with the other columns as they are: how many people are
         recorded with the one, and how many of them would lose or gain the decision `favourable` if the other were
         recorded; then the same for values of several attributes together. Most changes first. A number with more than 20
-        values has one row, which counts people for whom any value that was tried does so. Missing cells are recorded as
+        values has two rows, which count people for whom any lower and any higher value that was tried does so. Missing cells are recorded as
         "(missing)"; 0/1 columns of one attribute change together. Of a model that predicts numbers: how many would be
         predicted lower or higher, and by how much on average. None if nothing is sensitive.
         """
@@ -369,7 +372,7 @@ class AuditResult:
     def listed(self) -> tuple[ChangedPerson, ...]:
         """People whose decision changes: those to review first, who would gain the favourable one, come first.
 
-        Then those who would lose it; fewest changed columns first, and among them those whose entry is at a disadvantage.
+        Then those who would lose it; fewest changed columns first, and among them those of the largest effect.
         At most 5,000 of each decision; of a model that predicts numbers those with the largest changes.
         """
         only = self.sensitive
@@ -377,19 +380,25 @@ class AuditResult:
             return ()
         if only.shift is not None:
             return tuple(sorted(only.people, key=lambda one: -abs(one.twin_decision - one.decision)))
-        # Exchanges by which more people gain than lose.
-        better = {
-            (one.attribute, str(one.recorded), str(one.instead))
+        # By how many more people gain than lose by an exchange.
+        size = {
+            (one.attribute, str(one.recorded), str(one.instead)): one.gain(wanted) - one.lose(wanted)
             for one in only.exchanges
-            if one.single
-            and self.favourable is not None
-            and one.gain(self.favourable) > one.lose(self.favourable)
+            if one.single and (wanted := self.favourable) is not None
         }
         order = {"gain": 0, "lose": 1, "other": 2}
 
-        def rank(one: ChangedPerson) -> tuple[int, int, bool, int]:
-            moves = {(name, str(one.cells[name]), str(value)) for name, value in one.twin.items()}
-            return order[self.direction(one)], one.changes, not moves & better, one.person
+        def balance(name: str, own: Any, value: Any) -> int:
+            known = size.get((name, str(own), str(value)))
+            if known is None and isinstance(own, (int, float)) and isinstance(value, (int, float)):
+                known = size.get((name, ANY, LESS if value < own else MORE))
+            return known or 0
+
+        def rank(one: ChangedPerson) -> tuple[int, int, int, int]:
+            side = self.direction(one)
+            moves = [balance(name, one.cells[name], value) for name, value in one.twin.items()]
+            most = max((-net if side == "lose" else net for net in moves), default=0)
+            return order[side], one.changes, -most, one.person
 
         return tuple(sorted((one.decided(self.favourable) for one in only.people), key=rank))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = ("attribute", "recorded", "instead", "people", "lose", "gain")
 NUMBER_COLUMNS = ("attribute", "recorded", "instead", "people", "lower", "higher", "change")
 ANY, OTHER, ANOTHER = "any value", "any other value", "another value"
+LESS, MORE = "a lower value", "a higher value"
 # Combinations of several attributes that are counted, people listed of each decision.
 MAX_COMBINATIONS, MAX_LISTED = 24, 5000
 LOWER, HIGHER = "lower", "higher"
@@ -287,10 +288,14 @@ def _names(found: Enumeration) -> list[Any]:
 def _singles(found: Enumeration) -> Iterable[Exchange]:
     for one, answers in zip(found.attributes, found.alone, strict=True):
         codes, labels = _recorded(one)
-        if one.many:
-            for label, inside in ((ANY, ~one.lacking), (MISSING_WORD, one.lacking)):
-                if inside.any():
-                    yield _exchange(found, one.name, label, OTHER, np.flatnonzero(inside), answers)
+        if one.numbers is not None:
+            there, tried = np.flatnonzero(~one.lacking), np.asarray(one.labels, dtype=float)
+            gone, none = np.flatnonzero(one.lacking), -1 if found.problem.decides else np.nan
+            for label, beyond in ((LESS, np.less), (MORE, np.greater)) if len(there) else ():
+                inside = beyond(tried, one.numbers[:, None])
+                yield _exchange(found, one.name, ANY, label, there, np.where(inside, answers, none))
+            if len(gone):
+                yield _exchange(found, one.name, MISSING_WORD, OTHER, gone, answers)
             continue
         for code, label in enumerate(labels):
             rows = np.flatnonzero(codes == code)
@@ -409,9 +414,10 @@ def _grouped(one: Attribute) -> tuple[IntArray, list[Any]]:
     """How people are told apart by an attribute: its values, or ranges of a number with many."""
     if one.edges is None or one.numbers is None:
         return _recorded(one)
-    above, upto = [f"> {edge:.6g}" for edge in one.edges], [f"≤ {edge:.6g}" for edge in one.edges]
-    between = [f"{low}, {high}" for low, high in zip(above, upto[1:], strict=False)]
-    labels = [upto[0], *between, above[-1], MISSING_WORD]
+    step = 1 if (one.numbers % 1 == 0).all() else 0
+    ranges = zip(one.edges + step, one.edges[1:], strict=False)
+    between = [f"{low:.6g} – {high:.6g}" if low < high else f"{high:.6g}" for low, high in ranges]
+    labels = [f"≤ {one.edges[0]:.6g}", *between, f"> {one.edges[-1]:.6g}", MISSING_WORD]
     return np.where(one.lacking, len(labels) - 1, np.searchsorted(one.edges, one.numbers)), labels
 
 

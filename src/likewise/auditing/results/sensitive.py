@@ -6,6 +6,8 @@ The model is asked once about each distinct pair of (rest of the row, combinatio
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -514,7 +516,21 @@ def _attribute(problem: AuditedPeople, people: EditableRows, part: Any, chosen: 
         lacking |= (
             absent[[str(name) for name in names if str(name) in absent]].to_numpy(dtype=bool).any(axis=1)
         )
-    return Attribute(", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers)
+    name, labels = _in_short(names, labels)
+    return Attribute(name, labels, mine, codes, own, lacking, shown, edges, numbers)
+
+
+def _in_short(names: Sequence[Any], labels: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Name 0/1 columns by what their names begin with, and their values by the rest: sex_F and sex_M are F and M of sex."""
+    first, *others = words = [str(name) for name in names]
+    starts = [first[: found.end()] for found in re.finditer(r"(?<=.)[_=:. -](?=.)", first)]
+    alike = [
+        start for start in starts if all(len(word) > len(start) and word.startswith(start) for word in others)
+    ]
+    if not others or not alike:
+        return ", ".join(words), labels
+    start = alike[-1]
+    return start[:-1], tuple(label[len(start) :] if label in words else label for label in labels)
 
 
 def _variant_words(variant: Any) -> str:

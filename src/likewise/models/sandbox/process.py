@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
 from likewise.core.progress import blocked_interrupts, deferred_interrupts
-from likewise.core.text import option
+from likewise.core.text import COMMAND_LINE, on_command_line, option
 from likewise.models.sandbox.messages import MEMORY, SECONDS, Array, Limits, receive, send
 
 _ERRORS: dict[str, type[LikewiseError]] = {
@@ -80,6 +80,8 @@ def _program(limits: dict[str, Any], paths: Sequence[str] = ()) -> tuple[list[st
         name: value for name, value in os.environ.items() if name in _VARIABLES or name.startswith(_PREFIXES)
     }
     # Libraries must not start processes of their own there.
+    if on_command_line():
+        environment[COMMAND_LINE] = "1"  # its messages name options too
     environment |= {"PYTHONPATH": os.pathsep.join(found), "JOBLIB_MULTIPROCESSING": "0"}
     return [sys.executable, "-P", program, json.dumps(limits)], environment
 
