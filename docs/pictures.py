@@ -121,6 +121,7 @@ def _shoot(driver: object, page: Path, name: str, where: str, *, width: int, hei
         {"name": "prefers-reduced-motion", "value": "reduce"},
     ]
     command("Emulation.setEmulatedMedia", {"features": features})
+    driver.get("about:blank")  # else a page that is there already stays as it was left
     driver.get(f"{page.resolve().as_uri()}#toolbar=0&navpanes=0&view=FitH")  # type: ignore[attr-defined]
     if where == ".explore":
         driver.execute_script(TRY)  # type: ignore[attr-defined]

@@ -178,8 +178,14 @@ def with_values(X: pd.DataFrame, rows: list[int], cells: dict[str, object]) -> p
 def brute(X: pd.DataFrame, decide, columns: list[str]):
     """Decisions as they are, and of everybody with every combination of the values that occur; by attribute."""
     if columns[0].startswith("race_"):
-        attributes = {", ".join(columns): [(c, {o: int(o == c) for o in columns}) for c in columns]}
-        recorded = {", ".join(columns): [next(c for c in columns if row[c]) for _, row in X.iterrows()]}
+        names = [name.removeprefix("race_") for name in columns]
+        ones = {a: {o: int(o == c) for o in columns} for a, c in zip(names, columns, strict=True)}
+        attributes = {"race": [*ones.items()]}
+        recorded = {
+            "race": [
+                next(a for a, c in zip(names, columns, strict=True) if row[c]) for _, row in X.iterrows()
+            ]
+        }
     else:
         attributes, recorded = {}, {}
         for name in columns:

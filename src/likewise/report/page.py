@@ -171,10 +171,10 @@ def content_policy(script: str, *, asks_server: bool = False) -> str:
 def section(title: str, body: str, *, id: str, lede: str = "", level: int = 2) -> str:
     """Return a part with a heading: a card, or below level 2 a part of the annex; title and lede are escaped."""
     told = f'<p class="lede">{escape(lede)}</p>' if lede else ""
-    kind = ' class="card"' if level == 2 else ""
+    # A part of a part is no landmark of its own.
+    kind = f' class="card" aria-labelledby="{id}-title"' if level == 2 else ""
     return (
-        f'<section{kind} id="{id}" aria-labelledby="{id}-title">'
-        f'<h{level} id="{id}-title">{escape(title)}</h{level}>{told}{body}</section>'
+        f'<section{kind} id="{id}"><h{level} id="{id}-title">{escape(title)}</h{level}>{told}{body}</section>'
     )
 
 
@@ -184,7 +184,7 @@ def results_table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
     top = f'<th scope="col">{escape(first)}</th>'
     top += "".join(f'<th scope="col" class="right">{escape(head)}</th>' for head in more)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><table class="grid"><thead>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(name)}"><table class="grid"><thead>'
         f"<tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -220,7 +220,7 @@ def cells_section(
         for row in rows
     )
     table = f'<table class="grid stack"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-    scrolled = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{table}</div>'
+    scrolled = f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(name)}">{table}</div>'
     return section(name, scrolled, id=id, lede=lede, level=level)
 
 
