@@ -247,6 +247,8 @@ def _check_audit(subject, result, loss, eps, out):
     listed = [frame for frame in listed if frame is not None]
     reference = reference.with_rows(*listed) if listed else reference
     exact_at_zero = subject.table.sigma is None
+    # A result that says that its time was up may have looked at fewer rows.
+    cut_short = result.status != "converged" and any("budget_seconds" in reason for reason in result.reasons)
     for at in sorted({0.0, eps}):
         for quantity, truth in (("value", reference.value(loss, at)), ("changed", reference.changed(at))):
             bracket = result.bracket(quantity, eps=at)
@@ -261,7 +263,8 @@ def _check_audit(subject, result, loss, eps, out):
                     refuted("CROSSED", f"{name}, lower above upper,", bracket.lower, bracket.upper)
                 if at == 0 and exact_at_zero and abs(bracket.upper - truth) > 1e-5 * max(1, truth):
                     refuted("ZERO", f"bound of {name} is not the truth,", bracket.upper, truth)
-            if at == 0 and exact_at_zero and abs(bracket.lower - truth) > 1e-5 * max(1, truth):
+            short = abs(bracket.lower - truth) > 1e-5 * max(1, truth)
+            if at == 0 and exact_at_zero and short and not (cut_short and bracket.lower < truth):
                 refuted("ZERO", f"estimate of {name} is not the truth,", bracket.lower, truth)
             if at > 0 and reference.complete and _above(bracket.lower, truth, 1e-5):
                 # Look again, closer, before the rows that were found are called all that matter.
