@@ -317,14 +317,14 @@ def honest_models(people):
     scaled = make_column_transformer((hot, words), (StandardScaler(), numbers))
     yield "logistic regression", make_pipeline(scaled, LogisticRegression(max_iter=1000))
     yield "balanced", make_pipeline(scaled, LogisticRegression(max_iter=1000, class_weight="balanced"))
-    yield "xgboost", make_pipeline(plain, XGBClassifier(n_estimators=60))
+    yield "xgboost", make_pipeline(plain, XGBClassifier(n_estimators=20))
     yield "xgboost of z-scores", make_pipeline(scaled, XGBClassifier(n_estimators=20, max_depth=3))
     yield (
         "lightgbm",
-        make_pipeline(plain, LGBMClassifier(n_estimators=40, verbose=-1)).set_output(transform="pandas"),
+        make_pipeline(plain, LGBMClassifier(n_estimators=15, verbose=-1)).set_output(transform="pandas"),
     )
-    yield "forest", make_pipeline(plain, RandomForestClassifier(30, random_state=0))
-    yield "hist", make_pipeline(plain, HistGradientBoostingClassifier(max_iter=40, random_state=0))
+    yield "forest", make_pipeline(plain, RandomForestClassifier(10, random_state=0))
+    yield "hist", make_pipeline(plain, HistGradientBoostingClassifier(max_iter=15, random_state=0))
     yield "full tree", make_pipeline(plain, DecisionTreeClassifier(random_state=0))
 
 

@@ -22,7 +22,7 @@ def encoder(**choices):
 def xgboost(**choices):
     from xgboost import XGBClassifier
 
-    return XGBClassifier(n_estimators=20, max_depth=4, **choices)
+    return XGBClassifier(n_estimators=10, max_depth=4, **choices)
 
 
 def linear_tree():
@@ -53,7 +53,7 @@ def table(request):
     data = load_adult() if request.param == "adult" else load_german()
     order = np.random.default_rng(0).permutation(len(data.frame))
     frame = data.frame
-    return frame, np.asarray(data.y), order[: min(2_000, len(order) // 2)], order[-60:]
+    return frame, np.asarray(data.y), order[:500], order[-40:]
 
 
 @pytest.mark.parametrize("name", list(PIPELINES))

@@ -24,7 +24,7 @@ def german():
     return rows, metric.without_feature_map()
 
 
-def own_loop(rows, objective, steps=25):
+def own_loop(rows, objective, steps=9):
     """The loop of the README: losses, λ after each step, and the mean squared distance of each batch."""
     net = mlp(rows.x.shape[1], (16,), 2, generator=torch.Generator().manual_seed(0))
     optimizer = torch.optim.Adam(net.parameters(), lr=0.003)

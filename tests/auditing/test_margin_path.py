@@ -66,7 +66,7 @@ def test_equals_branch_and_bound(boxed_model, seed):
 @pytest.mark.parametrize("loss", ["hinge", "zero_one"])
 @pytest.mark.parametrize("seed", range(4))
 def test_other_losses_equal_the_solver_without_paths(boxed_model, loss, seed, monkeypatch):
-    model, X, y, metric, box = boxed_model(seed, n=15, loss=loss)
+    model, X, y, metric, box = boxed_model(seed, n=8, loss=loss)
     for lam in (0.0, 0.05, 1.0, 20.0, np.inf):
         along = exact_supremum(model, X, y, metric=metric, domain=box, lam=lam)
         with monkeypatch.context() as patch:

@@ -197,6 +197,10 @@ def names(adult, staged, monkeypatch):
             "domain": tree.domain,
         }
 
+    def one_person():
+        monkeypatch.setattr(lw, "recourse", functools.partial(_few_sampled, lw.recourse))
+        return {}
+
     def improving():
         monkeypatch.setattr(lw, "improve", improve)
         return {"people": adult.frame.iloc[:400], "y": adult.y[:400], "current": None}
@@ -216,8 +220,14 @@ def names(adult, staged, monkeypatch):
     own = {
         "README": readme, "index": index, "proof": proof, "improving": improving, "text": text, "scale": scale, "searches": searches, "integrations": integrations, "read_the_report": page,
         "scale_training": scale_training, "serving": serving, "twins": twins, "training": quickly, "infairness": quickly,
+        "one_person": one_person,
     }  # fmt: skip
     return lambda page: common | own.get(page, dict)() | {"__name__": "__main__"}
+
+
+def _few_sampled(recourse, *args, sample, **choices):
+    """The burden of fewer people than a page asks about."""
+    return recourse(*args, sample=min(sample, 8), **choices)
 
 
 def _few_steps(estimator):

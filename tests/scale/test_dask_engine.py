@@ -84,13 +84,12 @@ def check_same(one, other):
         pd.testing.assert_frame_equal(getattr(one, name).top(100), getattr(other, name).top(100))
 
 
-def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
+def test_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
     import torch
 
     data = lw.datasets.load_adult()
-    assert len(data.frame) == 45_222
-    table = data.frame.assign(income=data.y)
-    table.to_parquet(tmp_path / "adult.parquet", index=False, row_group_size=7_000)
+    table = data.frame.assign(income=data.y)[:14_000]
+    table.to_parquet(tmp_path / "adult.parquet", index=False, row_group_size=2_200)
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(41, 20), torch.nn.ReLU(), torch.nn.Linear(20, 2))
     metric = lw.AttributeSubspace(["sex"], domain=data.domain).fit(data.frame_train).metric_
@@ -106,11 +105,11 @@ def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
         None,
     )
     # Bins as for a table too large to keep every step of.
-    sizes = Sizes(part=8_192, exact=1_000)
+    sizes = Sizes(part=2_500, exact=300)
     here = audit_asked(*given, engine=LocalEngine(), sizes=sizes)
     there = audit_asked(*given, engine=engine, sizes=sizes)
     check_same(here, there)
-    assert there.n == 45_222
+    assert there.n == 14_000
     assert there.settings["engine"] == "dask, 2 workers"
     assert there.settings["parts"] == 7
 

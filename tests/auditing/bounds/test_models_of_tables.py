@@ -83,7 +83,7 @@ def enumerated(model, domain, metric, frame, y, eps):
         return lam * eps + (losses - lam * cost).max(axis=1).mean()
 
     low, high = 0.0, losses.max() / eps + 1
-    for _ in range(120):
+    for _ in range(80):
         a, b = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, b) if dual(a) <= dual(b) else (a, high)
     return dual((low + high) / 2)
