@@ -40,7 +40,8 @@ def as_categories(frame: Any, categories: Mapping[str, list[Any]], *, owner: str
             shown = listed([repr(one) for one in known])
             raise InputError(
                 f"{owner}: column {name!r} has the value {new.iloc[0]!r}, which the model never saw. "
-                f"Its categories: {shown}. If it means that the value is missing, pass {option('empty', str(new.iloc[0]))}."
+                f"Its categories: {shown}. Where it means that the value is missing, leave the cell empty. "
+                f"{option('empty', str(new.iloc[0]))} does so."
             )
         changed[name] = pd.Categorical(column, categories=pd.Index(known, dtype=_dtype(known)))
     return with_columns(frame, changed) if changed else frame
