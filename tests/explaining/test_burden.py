@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
 from likewise.core.errors import InputError
+from likewise.explaining import burden
 from likewise.explaining.burden import _Solved, _Store, median_interval
 
 
@@ -96,11 +97,53 @@ def test_parts_and_resuming_give_the_same(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(lw.recourse(model, table, **asked, folder=tmp_path).people, whole.people)
 
 
+def test_a_reading_that_is_withdrawn_proves_nothing_of_any_part(tmp_path, monkeypatch):
+    """A run that was resumed, and one that did other parts, kept what was read off before."""
+    monkeypatch.setattr("likewise.explaining.burden.PART", 10)
+    model, table = planted_tree(people(80))
+    asked = {"sensitive_features": ["sex"], "favourable": True, "budget_seconds": 0.01, "folder": tmp_path}
+    assert set(lw.recourse(model, table, **asked, part=(1, 2)).people.status) == {"proved"}
+    solve = burden._solve
+
+    def denied_or_stopped(situation, numbers):
+        if situation.reader is None:
+            raise KeyboardInterrupt
+        situation.withdraw()
+        return solve(situation, numbers)
+
+    monkeypatch.setattr(burden, "_solve", denied_or_stopped)
+    assert lw.recourse(model, table, **asked, part=(2, 2)).stopped
+    monkeypatch.setattr(burden, "_solve", solve)
+    for again in (1, 2):
+        whole = lw.recourse(model, table, **asked)
+        assert set(whole.people.status) <= {"estimate", "not found"}, again
+        assert whole.settings["engine"] == "search"
+        assert len(whole.people) == whole.refused
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_parts_of_another_model_are_refused(tmp_path, readable):
+    """Models that decide alike about everybody in the table, and otherwise about what people are told to become."""
+    table = pd.DataFrame({"hours": np.r_[10:30, 45:60], "sex": np.arange(35) % 2})
+
+    def model(needed):
+        if not readable:
+            return lambda rows: (rows["hours"] >= needed).astype(int)
+        grid = pd.DataFrame({"hours": np.repeat(np.arange(10, 60), 2), "sex": np.arange(100) % 2})
+        return DecisionTreeClassifier(random_state=0).fit(grid, (grid.hours >= needed).astype(int))
+
+    asked = {"sensitive_features": ["sex"], "favourable": 1, "folder": tmp_path, "sample": 3}
+    first = lw.recourse(model(33), table, **asked)
+    pd.testing.assert_frame_equal(lw.recourse(model(33), table, **asked).people, first.people)
+    with pytest.raises(InputError, match="another model"):
+        lw.recourse(model(38), table, **asked)
+
+
 @pytest.mark.parametrize("how", ["cut", "noise", "text", "empty", "others", "narrow", "status"])
 def test_a_damaged_part_is_named(tmp_path, how):
     """A cut archive was unforeseen, and one about other people was believed."""
     situation = SimpleNamespace(
-        owner="recourse", people=np.zeros((9, 3)), decisions=np.zeros(9), favourable=1, settings={}
+        owner="recourse", people=np.zeros((9, 3)), digest="", reader=object(), favourable=1, settings={}
     )
     numbers, cells = np.array([2, 5, 7]), np.zeros((3, 2))
     store = _Store(tmp_path, situation, numbers)
@@ -108,7 +151,7 @@ def test_a_damaged_part_is_named(tmp_path, how):
         0, _Solved(numbers, cells, cells, cells.astype(int), np.zeros((3, 2, 3)), np.zeros((3, 2, 3)))
     )
     assert store.read(0, numbers).costs.shape == (3, 2)
-    (part,) = tmp_path.glob("part-*.npz")
+    (part,) = tmp_path.glob("read-*.npz")
     data, arrays = part.read_bytes(), dict(np.load(part))
     changed = {
         "others": arrays | {"numbers": numbers + 1},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -200,7 +200,7 @@ def recourse_of(
     owner = situation.owner
     check_share(confidence, owner=owner, name="confidence")
     # Findings against model and table are raised before anything is computed.
-    findings, numbers = situation.findings, situation.refused
+    _, numbers = situation.findings, situation.refused
     if sample is not None:
         check_number(sample, owner=owner, name="sample", low=1)
         rng = np.random.default_rng(situation.request.random_state)
@@ -217,23 +217,25 @@ def recourse_of(
         bar.start("Least changes", total=sum(len(parts[k]) for k in mine))
         try:
             while len(found) < len(mine):
-                read = situation.reader is not None
+                if store is not None:
+                    store.agree()
+                read, found = situation.reader is not None, {}
                 for k in mine:
-                    solved = None if store is None else store.read(k, parts[k])
-                    if solved is None:
-                        solved = _solve(situation, parts[k])
-                        if store is not None:
-                            store.write(k, solved)
+                    known = None if store is None else store.read(k, parts[k])
+                    solved = known or _solve(situation, parts[k])
+                    if store is not None:
+                        store.agree()
+                    if read and situation.reader is None:
+                        # The reading was withdrawn, so what it gave before is computed again.
+                        found = {}
+                        break
+                    if store is not None and known is None:
+                        store.write(k, solved)
                     found[k] = solved
                     bar.update(sum(len(parts[k]) for k in found))
-                if read and situation.reader is None:
-                    # The reading was withdrawn meanwhile, so what it gave before is computed again.
-                    found = {}
-                    if store is not None:
-                        store.forget(mine)
         except KeyboardInterrupt:
             stopped = True
-    return _result(situation, [*found.values()], confidence, findings, stopped)
+    return _result(situation, [*found.values()], confidence, stopped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,16 +312,15 @@ class _Store:
 
     def __init__(self, folder: Path, situation: Situation, numbers: Any) -> None:
         self.folder, self.owner, self.columns = folder, situation.owner, situation.people.shape[1]
+        self.situation = situation
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{situation.owner}: {str(folder)!r} is not a folder. Name another.")
         folder.mkdir(parents=True, exist_ok=True)
         request = folder / "request.json"
-        digest = hashlib.sha256()
-        for array in (situation.people, situation.decisions, np.asarray(numbers)):
-            digest.update(np.ascontiguousarray(array).tobytes())
         said = {
             "version": __version__,
-            "people": digest.hexdigest(),
+            "model": situation.digest,
+            "people": hashlib.sha256(np.asarray(numbers).tobytes()).hexdigest(),
             "favourable": situation.favourable,
             **situation.settings,
         }
@@ -333,8 +334,18 @@ class _Store:
         with atomic_path(request) as draft:
             draft.write_text(text, encoding="utf-8")
 
+    def agree(self) -> None:
+        """Have a withdrawal of the reading hold for all who work in the folder, and for whoever resumes."""
+        mark = self.folder / "withdrawn"
+        if self.situation.reader is None:
+            mark.touch()
+        elif mark.exists():
+            self.situation.withdraw()
+
     def _path(self, k: int) -> Path:
-        return self.folder / f"part-{k:05d}.npz"
+        # What was read off is kept apart from what was asked: it is believed no more once the reading is withdrawn.
+        kind = "asked" if self.situation.reader is None else "read"
+        return self.folder / f"{kind}-{k:05d}.npz"
 
     def read(self, k: int, numbers: Any) -> _Solved | None:
         path = self._path(k)
@@ -359,10 +370,6 @@ class _Store:
             f"{self.owner}: {path.name} is damaged: {why}. Delete it to have it computed again."
         )
 
-    def forget(self, parts: Iterable[int]) -> None:
-        for k in parts:
-            self._path(k).unlink(missing_ok=True)
-
     def write(self, k: int, solved: _Solved) -> None:
         with atomic_path(self._path(k)) as draft, draft.open("wb") as file:
             np.savez_compressed(
@@ -370,9 +377,7 @@ class _Store:
             )
 
 
-def _result(
-    situation: Situation, found: list[_Solved], confidence: float, findings: Any, stopped: bool
-) -> Recourse:
+def _result(situation: Situation, found: list[_Solved], confidence: float, stopped: bool) -> Recourse:
     records = [record for part in found for record in _records(situation, part)]
     own = {name: beside(name, _COLUMNS) for name in situation.sensitive}
     columns = [_COLUMNS[0], *own.values(), *_COLUMNS[1:]]
@@ -394,7 +399,7 @@ def _result(
         not_read=tuple(name for name in situation.sensitive if name not in situation.names),
         confidence=confidence,
         settings=situation.settings,
-        findings=findings,
+        findings=situation.findings,
         stopped=stopped,
         counted=situation.found.people.counted,
     )

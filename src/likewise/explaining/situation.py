@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.auditing.bounds.families import random_rows
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.case import MatchedPeople
@@ -28,6 +30,8 @@ from likewise.explaining.trees import TreeEngine
 
 LEARNED = "learned"
 _MOST_TWINS = 24
+# Rows about which models are asked to be told apart.
+_ROWS = 2_000
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,16 @@ class Situation:
         """The model's own decisions, as positions of classes, (n,)."""
         parts = np.array_split(self.people, max(1, len(self.people) // 20_000))
         return np.concatenate([self.all.asker.decisions(part) for part in parts])
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells people and models apart: what was read of the model, and what it decides about people and other rows."""
+        rows = random_rows(self.layout, self.people, np.random.default_rng(0), _ROWS)
+        read = () if self.family[0] is None else self.family[0].numbers
+        total = hashlib.sha256()
+        for array in (self.people, self.decisions, self.all.asker.decisions(rows), *read):
+            total.update(np.ascontiguousarray(array).tobytes())
+        return total.hexdigest()
 
     @cached_property
     def favourable(self) -> int:
@@ -269,6 +283,7 @@ class Situation:
     def withdraw(self) -> None:
         """Believe the reading no more: the model decided otherwise about a row."""
         self.__dict__["reader"] = None
+        self.__dict__["findings"] = tuple(one for one in self.findings if one.kind != "unread")
         self.__dict__.pop("_constant", None)
         self.__dict__["family"] = (None, str(Message("why_not.read_differently")))
 

@@ -140,6 +140,9 @@ class Family(ABC):
     probability from that of the score.
     """
 
+    # All numbers that were read: another model has others.
+    numbers: tuple[Any, ...]
+
     def __init__(
         self, layout: TableLayout, kind: str, parts: Components, error: float, answered: float
     ) -> None:

@@ -52,7 +52,7 @@ class NetworkFamily(Family):
                 f"bounds: the network takes {net.n_inputs} columns, the domain encodes {layout.width}. "
                 "Pass the domain whose encoding the network was trained on."
             )
-        self.net = net
+        self.net, self.numbers = net, (*net.weights, *net.biases)
         # Two scores are one: their difference.
         outputs = 1 if net.n_outputs == 2 else net.n_outputs
         self._head = np.array([[-1.0, 1.0]]) if net.n_outputs == 2 else np.eye(outputs)

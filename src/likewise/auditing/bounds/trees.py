@@ -159,6 +159,7 @@ class TreeFamily(Family):
         first_word = np.append(0, np.cumsum((count + 63) // 64))
         self._bits = (offset, count, first_word, packed(t.goes_left, offset, count, first_word))
         self._walk = (t.left, t.right, t.column, t.cut, t.group, t.goes_left, t.values, t.peak)
+        self.numbers = (*self._walk, t.roots, t.base)
 
     @cached_property
     def moves(self) -> MoveArrays:
