@@ -204,7 +204,9 @@ def _rules(case: SmallCase, rng: np.random.Generator) -> None:
                 "cost": float(rng.choice([0.5, 1.0, 3.0])),
             }
             if rng.random() < 0.5:
-                case.actions[name]["range"] = [float(low) + (1.0 if name != "rate" else 0.1), float(high)]
+                # Somebody may be outside, and then stays or comes into it at once.
+                off = [float(k) * (0.1 if name == "rate" else 1.0) for k in rng.integers(0, 4, 2)]
+                case.actions[name]["range"] = [round(float(low) + off[0], 6), round(float(high) - off[1], 6)]
     if rng.random() < 0.6:
         known = [name for name in table.columns if name != "rate"]
         first, second = rng.choice(known, 2, replace=False)

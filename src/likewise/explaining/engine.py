@@ -140,9 +140,10 @@ class SearchEngine:
                 found += [(p, float(code)) for code in range(len(column.categories)) if code != own[p]]
                 continue
             down, up = self.moves.reach(p, own[p])
+            first = max(1.0, float(self.moves.outside(p, own[p : p + 1])[0]))
             for sign, most in ((1.0, up), (-1.0, down)):
-                if most >= 1:
-                    sizes = sign * np.unique(np.floor(np.geomspace(1, most, _NUMBERS)))
+                if most >= first:
+                    sizes = sign * np.unique(np.floor(np.geomspace(first, most, _NUMBERS)))
                     found += [(p, float(v)) for v in self.moves.moved(p, own[p], sizes)]
         return found
 

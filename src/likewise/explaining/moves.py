@@ -64,6 +64,8 @@ def read_action(said: Any, where: str) -> Action:
     if pair is not None:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(map(_is_number, pair)):
             raise InputError(f"{where}: range must be [lowest, highest], got {pair!r}.")
+        if pair[0] > pair[1]:
+            raise InputError(f"{where}: range must be [lowest, highest], got {list(pair)!r}.")
         pair = (float(pair[0]), float(pair[1]))
     return Action(actionable, direction, None if step is None else float(step), pair, float(cost))
 
@@ -169,15 +171,16 @@ class Moves:
         return cls(layout, tuple(found), tuple(scales), tuple(steps), clauses, unit, maps)
 
     def ends(self, p: int, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Least and greatest number that each person may take; their own is always among them."""
+        """Least and greatest number that each person may take instead of their own, which may lie outside."""
         column, action = self.layout.columns[p], self.actions[p]
         if not action.actionable:
             return own, own
-        low, high = column.lower, column.upper
-        if action.range is not None:
-            low, high = max(low, action.range[0]), min(high, action.range[1])
-        below = own if action.direction == "up" else np.minimum(low, own)
-        above = own if action.direction == "down" else np.maximum(high, own)
+        low, high = action.range or (-math.inf, math.inf)
+        below, above = np.full(own.shape, max(low, column.lower)), np.full(own.shape, min(high, column.upper))
+        if action.direction == "up":
+            below = np.maximum(below, own)
+        elif action.direction == "down":
+            above = np.minimum(above, own)
         return below, above
 
     def stepped(self, p: int, own: FloatArray, steps: FloatArray) -> FloatArray:
@@ -210,10 +213,15 @@ class Moves:
         return float((column.upper - column.lower) / self.steps[p])
 
     def reach(self, p: int, own: float) -> tuple[float, float]:
-        """How many whole steps a number can go down, and up."""
-        low, high = self.ends(p, np.array([own]))
-        down, up = (own - low[0]) / self.steps[p], (high[0] - own) / self.steps[p]
-        return float(np.floor(down + 1e-9)), float(np.floor(up + 1e-9))
+        """How many whole steps a number can go down, and up; if it is outside of its range, no fewer than `outside`."""
+        (low,), (high,) = self.ends(p, np.array([own]))
+        down, up = (own - low) / self.steps[p], (high - own) / self.steps[p]
+        return float(np.floor(max(down, 0.0) + 1e-9)), float(np.floor(max(up, 0.0) + 1e-9))
+
+    def outside(self, p: int, own: FloatArray) -> FloatArray:
+        """How many whole steps people's numbers must go at least to come into the range; 0 inside of it."""
+        low, high = self.ends(p, own)
+        return np.asarray(np.ceil(np.maximum(np.maximum(low - own, own - high), 0.0) / self.steps[p] - 1e-9))
 
     def moved(self, p: int, own: float, steps: FloatArray) -> FloatArray:
         """The numbers so many steps away from one person's own."""

@@ -100,7 +100,7 @@ class LinearEngine:
                 down, up = down * (weights[0] <= 0), up * (weights[0] >= 0)
             thin = max(1.0, np.ceil((down + up) / _MOST))
             values = self.moves.moved(p, own, np.arange(-(down // thin), up // thin + 1) * thin)
-            values = values[(values >= low) & (values <= high)]
+            values = values[(values == own) | (values >= low) & (values <= high)]
         if column.categories:
             costs = np.full(len(values), action.cost)
             per = np.array([0.0, weights[0]]) if column.is_binary else weights
@@ -351,22 +351,28 @@ class _Program:
         return self._moving(p, cost, 1.0, move, value)
 
     def _add_steps(self, p: int) -> None:
-        """Steps of a number up and down; if few columns are to change, with a switch that is paid once."""
+        """Steps of a number up and down.
+
+        If few columns are to change, a switch is paid once; it also brings who is outside of the range into it at once.
+        """
         moves, column = self.engine.moves, self.engine.layout.columns[p]
         step = moves.steps[p]
         unit = float(moves.number_costs(p, np.zeros(1), np.array([step]))[0])
         down, up = moves.reach(p, float(self.own[p]))
+        (least,) = moves.outside(p, self.own[p : p + 1]).tolist()
         counted = []
         for sign, most in ((1.0, up), (-1.0, down)):
             if np.isfinite(self.known) and unit > 0:
                 most = min(most, float(np.floor(self.known / unit)))
-            if most > 0:
+            if most > 0 and most >= least:
                 move = np.zeros(self.engine.layout.width)
                 move[column.start] = sign * step / column.scale
                 counted.append((self._moving(p, unit, most, move, sign=sign), most))
-        for number, most in counted if self.extra else ():
+        for number, most in counted if self.extra or least else ():
             switch = self._moving(p, self.extra, 1.0, np.zeros(self.engine.layout.width))
             self.limits.append(([(number, 1.0), (switch, -most)], 0.0))
+            if least:
+                self.limits.append(([(switch, least), (number, -1.0)], 0.0))
 
     def _listed(self, p: int, spoken: bool) -> FloatArray | None:
         """Values of a column that become options, each with a variable; None for a number that moves in steps."""
@@ -379,6 +385,8 @@ class _Program:
             if down + up > MOST_LISTED:
                 return None
             found = moves.moved(p, own, np.arange(-down, up + 1))
+            (low,), (high,) = moves.ends(p, np.array([own]))
+            found = found[(found >= low) & (found <= high)]
         else:
             return None
         return np.asarray(found[found != own])

@@ -479,18 +479,23 @@ class TreeEngine:
         # The first number above the cell's lower edge, or the last that is not above its upper one.
         with np.errstate(invalid="ignore"):
             steps = np.where(right, np.floor((below - mine) / step) + 1.0, np.floor((above - mine) / step))
+        low, high = (ends[:, None] for ends in self.moves.ends(p, x))
+        least = self.moves.outside(p, x)[:, None]
         steps = np.where(np.isfinite(steps), steps, 0.0)
+        steps = np.where(right, np.maximum(steps, least), np.minimum(steps, -least))
         found = self.moves.stepped(p, mine, steps)
         for _ in range(2):
             # Rounding may leave it one step off.
-            short, far = right & (found <= below), ~right & (found > above)
+            short, far = (
+                right & ((found <= below) | (found < low)),
+                ~right & ((found > above) | (found > high)),
+            )
             steps = steps + short - far
             found = self.moves.stepped(p, mine, steps)
         near = self.moves.stepped(p, mine, np.where(right, steps - 1.0, steps + 1.0))
         nearer = np.where(right, (steps > 1) & (near > below), (steps < -1) & (near <= above))
-        found = np.where(nearer, near, found)
-        low, high = self.moves.ends(p, x)
-        inside = (found > below) & (found <= above) & (found >= low[:, None]) & (found <= high[:, None])
+        found = np.where(nearer & (near >= low) & (near <= high), near, found)
+        inside = (found > below) & (found <= above) & (found >= low) & (found <= high)
         return found, np.where(inside, self.moves.number_costs(p, mine, found), np.inf)
 
     def least(
