@@ -115,13 +115,13 @@ def proportion_interval(successes: int, n: int, *, confidence: float = 0.95) -> 
 
 
 def share_limits(successes: Any, n: Any, *, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Clopper and Pearson's limits of many shares at once; 0 and 1 if nobody was seen."""
+    """Clopper and Pearson's limits of many shares at once; 0 and 1 if nobody was seen. Numbers need not be whole."""
     from scipy.special import betaincinv
 
     right, people = np.asarray(successes, dtype=float), np.asarray(n, dtype=float)
     wrong, tail = people - right, (1 - confidence) / 2
-    low = np.where(right > 0, betaincinv(np.maximum(right, 1), wrong + 1, tail), 0.0)
-    high = np.where(wrong > 0, betaincinv(right + 1, np.maximum(wrong, 1), 1 - tail), 1.0)
+    low = np.where(right > 0, betaincinv(np.where(right > 0, right, 1), wrong + 1, tail), 0.0)
+    high = np.where(wrong > 0, betaincinv(right + 1, np.where(wrong > 0, wrong, 1), 1 - tail), 1.0)
     return np.asarray(low), np.asarray(high)
 
 

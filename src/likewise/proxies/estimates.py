@@ -6,6 +6,7 @@ standard errors that allow for everything they share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtri, stdtrit
 
 from likewise.core.checks import FloatArray, IntArray
-from likewise.core.intervals import Interval, Measure
+from likewise.core.intervals import Measure, share_limits
 
 
 @dataclass(frozen=True)
@@ -27,40 +28,74 @@ class Events:
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates of the groups, (k,), and the influence of each person on them, (n, k); NaN if the rate of a group is not identified."""
+    """Rates of the groups, (k,), and the influence of each person on them, (n, k); NaN if the rate of a group is not identified.
+
+    `people` is how many people each rate can rest upon at most, (k,). Of a small group of which little is known, the
+    distribution is not normal: a rate has the exact limits of a share of as many people as its standard error corresponds
+    to (Korn and Graubard 1998), differences and ratios combine these (Zou and Donner 2008).
+    """
 
     values: FloatArray
     influence: FloatArray
+    people: FloatArray
 
     def rate(self, group: int, confidence: float) -> Measure:
         """The rate of a group with its interval."""
-        return _measure(float(self.values[group]), self.influence[:, group], confidence, 0.0, 1.0)
+        rate, low, high = self._limits(group, confidence)
+        return Measure("", rate, low, high, _METHOD)
 
     def difference(self, group: int, other: int, confidence: float) -> Measure:
         """The rate of a group minus that of another."""
-        moved = self.influence[:, group] - self.influence[:, other]
-        return _measure(float(self.values[group] - self.values[other]), moved, confidence, -1.0, 1.0)
+        mine, theirs = self._limits(group, confidence), self._limits(other, confidence)
+        value, low, high = _apart(mine, theirs, self._together(group, other))
+        return Measure("", value, max(low, -1.0), min(high, 1.0), _METHOD)
 
     def ratio(self, group: int, other: int, confidence: float) -> Measure:
         """The rate of a group over that of another; the interval is made on the log scale."""
-        rate, base = self.values[[group, other]]
-        if not (rate > 0 and base > 0):
+        mine, theirs = self._limits(group, confidence), self._limits(other, confidence)
+        if not (mine[0] > 0 and theirs[0] > 0):
             return Measure("", np.nan, np.nan, np.nan)
-        moved = self.influence[:, group] / rate - self.influence[:, other] / base
-        logs = _measure(float(np.log(rate / base)), moved, confidence, -np.inf, np.inf)
-        value, low, high = np.exp([logs.value, logs.low, logs.high]).tolist()
-        return Measure("", value, low, high, logs.method)
+        with np.errstate(divide="ignore"):
+            logs = np.log([mine, theirs])
+        value, low, high = np.exp(
+            _apart(logs[0].tolist(), logs[1].tolist(), self._together(group, other))
+        ).tolist()
+        return Measure("", value, low, high, _METHOD)
+
+    def _limits(self, group: int, confidence: float) -> tuple[float, float, float]:
+        rate = min(max(float(self.values[group]), 0.0), 1.0)
+        people, error = float(self.people[group]), standard_error(self.influence[:, group])
+        if error > 0 and 0 < rate < 1:
+            people = min(people, rate * (1 - rate) / error**2)
+        tail = (1.0 - confidence) / 2
+        people *= float(ndtri(tail) / stdtrit(max(people - 1.0, 1.0), tail)) ** 2
+        low, high = share_limits(rate * people, people, confidence=confidence)
+        return rate, float(low), float(high)
+
+    def _together(self, group: int, other: int) -> float:
+        """Correlation of two rates."""
+        pair = self.influence[:, [group, other]]
+        sizes = float(np.prod(np.sqrt((pair**2).sum(axis=0))))
+        return float(pair[:, 0] @ pair[:, 1]) / sizes if sizes > 0 else 0.0
+
+
+_METHOD = "combined"
+
+
+def _apart(one: Sequence[float], other: Sequence[float], together: float) -> tuple[float, float, float]:
+    """A number less another, with limits that are moved by the root of the summed squares of the parts' own distances."""
+
+    def reach(a: float, b: float) -> float:
+        return np.inf if np.isinf(a + b) else float(np.sqrt(max(a * a + b * b - 2 * together * a * b, 0.0)))
+
+    value = one[0] - other[0]
+    below, above = reach(one[0] - one[1], other[2] - other[0]), reach(one[2] - one[0], other[0] - other[1])
+    return value, value - below, value + above
 
 
 def standard_error(influence: FloatArray) -> float:
     """Of an estimate, from the influence of each person."""
     return float(np.sqrt((influence**2).sum()))
-
-
-def _measure(value: float, influence: FloatArray, confidence: float, low: float, high: float) -> Measure:
-    reach = -float(ndtri((1.0 - confidence) / 2)) * standard_error(influence)
-    ends = Interval(max(value - reach, low), min(value + reach, high), confidence, "normal")
-    return Measure.of("", min(max(value, low), high), ends)
 
 
 def weighted_rates(events: Events, p: FloatArray) -> Rates:
@@ -69,7 +104,8 @@ def weighted_rates(events: Events, p: FloatArray) -> Rates:
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = events.happened @ p / people
         off = p * (events.happened[:, None] - rates * events.counted[:, None])
-        return Rates(rates, off / people)
+        # As many people as equal weights would need to be as sure.
+        return Rates(rates, off / people, people**2 / (events.counted @ p**2))
 
 
 class IndependentNames:
@@ -150,11 +186,13 @@ class IndependentNames:
         values = self._values(packed)
         counted = self.p * (chances[:, :, 0] + chances[:, :, 1])
         direct = (self.p * chances[:, :, 1] - values * counted) / counted.sum(0)
-        return Rates(values, direct + moved @ slope)
+        return Rates(values, direct + moved @ slope, counted.sum(0))
 
 
 # Known people of a group who are counted, for a rate of theirs.
 _LEAST_KNOWN = 10
+# How many known people one is worth at most, however well the guesses of the others seem to fit.
+_WORTH = 3.0
 
 
 def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray) -> Rates:
@@ -167,7 +205,7 @@ def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray) 
     rest = np.setdiff1d(np.arange(n), rows)
     eye = np.eye(k)[codes]
     happened, counted = events.happened, events.counted
-    values, influence = np.full(k, np.nan), np.full((n, k), np.nan)
+    values, influence, people = np.full(k, np.nan), np.full((n, k), np.nan), np.full(k, np.nan)
     for a in range(k):
         own = eye[:, a]
         if own @ counted[rows] < _LEAST_KNOWN:
@@ -196,8 +234,9 @@ def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray) 
             mine[rest] = _centred(power * p[rest, a] * off[rest]) / len(rest)
         # As wide as Student's t has it with so many known people of the group.
         number = float(own @ counted[rows])
+        people[a] = _WORTH * number
         influence[:, a] = mine / size * float(stdtrit(number - 1.0, 0.975) / ndtri(0.975))
-    return Rates(values, influence)
+    return Rates(values, influence, people)
 
 
 def _centred(values: FloatArray) -> FloatArray:
