@@ -12,7 +12,9 @@ import pytest
 from likewise.cli.app import main
 
 
-def test_the_demo_shows_a_model_that_no_longer_is_unfair(run):
+def test_the_demo_shows_a_model_that_no_longer_is_unfair(run, monkeypatch):
+    monkeypatch.setattr("likewise.cli.demo.QUICK_STEPS", 150)
+    monkeypatch.setattr("likewise.cli.demo.QUICK_PEOPLE", 300)
     done = run("demo", "--quick", "-o", "demo.json")
     assert done.code == 0, done.err
     assert "Wrote likewise-demo.html" in done.out
