@@ -19,6 +19,7 @@ from likewise.core.errors import InputError
 from likewise.data.missing_values import MISSING_WORD
 from likewise.models import as_model
 from likewise.report import audit_document, json_schema
+from likewise.report.terminal import audit_lines
 
 MISSING = MISSING_WORD
 
@@ -286,6 +287,11 @@ def test_a_number_with_many_values_has_a_row_for_lower_and_one_for_higher_ones(p
     assert sentence in result.headline.sentence
     assert "to the disadvantage of people recorded as low values (age)." in " ".join(str(result).split())
     assert result.group_rates["value"].tolist()[0].startswith("≤ ")
+    german, _ = audit_lines(result, language="de")
+    assert [line.split()[1:4] for line in german if "→" in line][:2] == [
+        ["beliebig", "→", "niedriger"],
+        ["beliebig", "→", "höher"],
+    ]
 
 
 def test_numbers_that_the_enumeration_thins_out_are_asked_about():

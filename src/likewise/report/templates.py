@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.inference.verdict import Bracket
+from likewise.auditing.results.effects import ANOTHER, ANY, LESS, MORE, OTHER
 from likewise.core.errors import require
 from likewise.core.messages import Texts
+from likewise.data.missing_values import MISSING_WORD
 from likewise.report.first_words import by_attribute
 from likewise.report.page import asset
 
@@ -59,10 +61,28 @@ def _widest(rows: Iterable[Mapping[str, Any]]) -> int:
     return max((max(row["lose"], row["gain"]) for row in rows), default=0)
 
 
+# Words that stand among the values of effects, in no language of the page's own.
+_OURS = {
+    ANY: "effect.any",
+    LESS: "effect.less",
+    MORE: "effect.more",
+    OTHER: "effect.other",
+    ANOTHER: "effect.another",
+    MISSING_WORD: "effect.missing",
+}
+
+
+def effect_words(texts: Texts, value: Any) -> str | None:
+    """Return one of our own words among the values of effects; None for a value of the table."""
+    return texts(_OURS[value]) if isinstance(value, str) and value in _OURS else None
+
+
 def cell_words(texts: Texts, value: Any) -> str:
     """Return a cell as it is recorded: no digit is left out."""
     if value is None:
         return texts("script.missing")
+    if (ours := effect_words(texts, value)) is not None:
+        return ours
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 1e15
         text = str(int(value)) if whole else repr(value)

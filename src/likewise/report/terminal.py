@@ -31,6 +31,7 @@ from likewise.report.first_words import (
     favourable_words,
     reach_words,
 )
+from likewise.report.templates import effect_words
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.study import TwinStudy
@@ -236,7 +237,7 @@ def _bars(result: AuditResult, say: Texts, width: int, lines: int) -> list[str]:
     of = say("effect.largest", shown=len(shown), total=len(single)) if len(shown) < len(single) else ""
     drawn = [f"  {of}{heads[0].rjust(room + side - 1 - len(of))} │ {heads[1]}"]
     for _, row in shown.iterrows():
-        name = printable(_exchange(row))
+        name = printable(_exchange(row, say))
         name = name if len(name) <= room else name[: room - 1] + "…"
         bars = ["█" * math.ceil(_BAR * row[side] / most) for side in (left, right)]
         counts = [say.number(int(row[side]), "whole") for side in (left, right)]
@@ -247,8 +248,9 @@ def _bars(result: AuditResult, say: Texts, width: int, lines: int) -> list[str]:
     return drawn
 
 
-def _exchange(row: Any) -> str:
-    return f"{row['attribute']}: {value_words(row['recorded'])} → {value_words(row['instead'])}"
+def _exchange(row: Any, say: Texts) -> str:
+    ends = (effect_words(say, value) or value_words(value) for value in (row["recorded"], row["instead"]))
+    return f"{row['attribute']}: {' → '.join(ends)}"
 
 
 def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
@@ -304,7 +306,7 @@ def _html_bars(table: Any) -> str:
             f'background:{colours[side]}"></span>'
             for side in sides
         }
-        name = escape(_exchange(row))
+        name = escape(_exchange(row, Texts()))
         rows.append(
             f'<tr><td style="{cell};text-align:left">{name}</td><td style="{cell};text-align:right">'
             f'{row[sides[0]]:,} {bars[sides[0]]}</td><td style="{cell};text-align:left">{bars[sides[1]]} '
