@@ -17,7 +17,7 @@ from likewise.models import as_model
 from likewise.report import Comparison, render_html, write_html
 from likewise.report.explore import explore_document, page_model
 from likewise.report.explore.document import column_documents
-from likewise.report.page import asset
+from likewise.report.templates import asset
 
 
 def load(name):

@@ -210,15 +210,11 @@ def test_an_interrupted_result_is_not_delivered(tmp_path):
     from likewise.cli.output import Outputs, deliver
     from likewise.core import progress
 
+    written = {"json": lambda path: tmp_path.joinpath("x.json").touch()}
     progress._interrupted.set()
     try:
         with pytest.raises(KeyboardInterrupt):
-            deliver(
-                Outputs({"json": Path("x.json")}),
-                quiet=True,
-                document=str,
-                show=str,
-                json=tmp_path.write_text,
-            )
+            deliver(Outputs({"json": Path("x.json")}, quiet=True), None, show=str, writers=written)
+        assert not [*tmp_path.iterdir()]
     finally:
         progress._interrupted.clear()

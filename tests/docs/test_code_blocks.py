@@ -208,8 +208,8 @@ def names(adult, staged, monkeypatch):
     def text():
         from likewise.text import text_audit as text_auditor
 
-        unhurried = functools.partial(text_auditor.CarefulCaller, sleep=lambda seconds: None)
-        monkeypatch.setattr(text_auditor, "CarefulCaller", unhurried)
+        unhurried = functools.partial(text_auditor.LimitedCaller, sleep=lambda seconds: None)
+        monkeypatch.setattr(text_auditor, "LimitedCaller", unhurried)
         letters = [f"Emily has been to church for {n} years." for n in range(2, 10)]
         return {"score": len, "letters": letters, "jobs": list(range(8))}
 

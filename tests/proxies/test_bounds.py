@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from likewise.proxies.bounds import masses, rate_bounds
-from likewise.proxies.estimates import Events
+from likewise.proxies.rates import Events, masses, rate_bounds
 
 
 def extreme(joint, p, weight, numerator, denominator=None, sign=1.0):

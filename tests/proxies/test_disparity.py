@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.proxies.estimates import Events, IndependentNames, known_rates, weighted_rates
+from likewise.proxies.rates import Events, IndependentNames, known_rates, weighted_rates
 
 
 def world(seed=0, n=6000, groups=3):

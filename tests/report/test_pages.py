@@ -24,7 +24,7 @@ from likewise.report import (
     render_html,
     write_html,
 )
-from likewise.report.page import asset
+from likewise.report.templates import asset
 from likewise.report.writing import text_of
 from likewise.text import audit_scores
 

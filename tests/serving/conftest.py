@@ -109,7 +109,7 @@ class Client:
 
     def rest(self):
         """Let as much time go by as fills the buckets."""
-        for bucket in (self.app.gate._own, self.app.gate._strangers):
+        for bucket in (self.app.gate._own, self.app.gate._refusals):
             bucket._left = bucket._size
 
 

@@ -23,7 +23,7 @@ import likewise as lw
 from likewise.core.errors import FormatError, InputError, ModelError, NotConvergedError
 from likewise.report import document_of
 from likewise.text import BudgetError, CallLimits, NameSwap, ReplyCache, TermSwap, audit_texts, plan_texts
-from likewise.text.replies import CarefulCaller, score_of_reply
+from likewise.text.replies import LimitedCaller, score_of_reply
 
 HERE = Path(__file__).parent
 _spec = importlib.util.spec_from_file_location("slow_audit", HERE / "slow_audit.py")
@@ -143,7 +143,7 @@ def test_the_rate_is_kept():
         slept.append(seconds)
         now[0] += seconds
 
-    caller = CarefulCaller(len, CallLimits(per_second=4.0), sleep=sleep, clock=lambda: now[0])
+    caller = LimitedCaller(len, CallLimits(per_second=4.0), sleep=sleep, clock=lambda: now[0])
     for _ in range(9):
         caller("abc")
     assert sum(slept) == pytest.approx(2.0)

@@ -29,7 +29,7 @@ from likewise.core.progress import (
 )
 from likewise.core.text import command_line, printable, without_numbers
 
-# The command under torchrun: one process speaks, all leave with the same exit code.
+# The command under torchrun: one process prints, all exit with the same code.
 
 
 # What several processes do together. Anything else the first does by itself.
@@ -37,8 +37,8 @@ TOGETHER = ("train",)
 
 
 @contextmanager
-def first_speaks(arguments: Sequence[str] | None) -> Iterator[TextIO]:
-    """Run the command so that only the first process is heard; give the stream for what any of them must tell.
+def on_first_process(arguments: Sequence[str] | None) -> Iterator[TextIO]:
+    """Run the command so that only the first process prints; give the stream for the errors of all of them.
 
     A verb that one process does is left to the first; the others exit with 0.
     """
@@ -108,7 +108,7 @@ _OPTIONS = {
 
 
 class ShownWarnings:
-    """What stands in for `warnings.showwarning`: a warning is shown when it first comes, and counted after that.
+    """Replaces `warnings.showwarning`: a warning is shown the first time, and counted after that.
 
     Warnings that differ only in their numbers are the same.
     """
@@ -273,9 +273,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shown = ShownWarnings()
     warnings.showwarning = shown
     try:
-        with noted_interrupts(), printable_streams(), first_speaks(arguments) as heard:
+        with noted_interrupts(), printable_streams(), on_first_process(arguments) as stderr:
             try:
-                code = _run(arguments, heard)
+                code = _run(arguments, stderr)
             finally:
                 for line in shown.repeated():
                     write_error(f"Note: {line}.")
@@ -306,7 +306,7 @@ def _said_of(error: BaseException | None) -> str:
     return _FULL if full else str(error)
 
 
-def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
+def _run(arguments: Sequence[str] | None, stderr: TextIO) -> int:
     try:
         with command_line():
             code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
@@ -329,7 +329,7 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
     except ClosedOutputError:
         raise
     except Exception as error:
-        if was_interrupted():  # what it broke is no error of its own
+        if was_interrupted():  # an error that the interruption caused
             return EXIT_INTERRUPTED
         if os.environ.get(TRACEBACK):
             raise
@@ -337,7 +337,7 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> int:
         click.echo(
             f"{f'Rank {launch.rank}: ' if launch.several else ''}Error: something unforeseen happened "
             f"({type(error).__name__}: {printable(str(error))}). Set {TRACEBACK}=1 to see where, and please report it.",
-            file=heard,
+            file=stderr,
         )
         return EXIT_BAD_INPUT
     return code if isinstance(code, int) else 0

@@ -14,13 +14,12 @@ from likewise.cli.case import (
     AuditChoices,
     Audited,
     check_choices,
-    explore_case,
     impact_of,
     inputs_of,
     recorded_options,
     run_audit,
 )
-from likewise.cli.options import CONFIG, SETTINGS, example, options, settings, verb
+from likewise.cli.options import CONFIG, SETTINGS, TRAINED, example, options, settings, verb
 from likewise.cli.output import Outputs, deliver, outputs
 from likewise.cli.reading import load, provenance_now
 from likewise.core.errors import InputError, NotConvergedError
@@ -76,8 +75,7 @@ def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) 
 @verb(
     "audit",
     epilog=example(
-        "likewise datasets german -o people.csv",
-        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        *TRAINED,
         "likewise audit model.safetensors people.csv --target target --sensitive sex -o audit.html",
         after="Exit codes: 0 within --limit (or none set), 1 beyond it, 2 bad input, 3 could not be answered: a search did "
         "not converge, or model and table do not belong together.",
@@ -129,22 +127,19 @@ def command(
         )
     from likewise import report
     from likewise.core.messages import Texts
-    from likewise.core.plain import to_json
     from likewise.models.containers import model_files
+    from likewise.report.explore import explore_case
 
     result, evaluation = audited.result, audited.extras["evaluation"]
     files = model_files(Path(model)).values() if Path(model).is_file() else [model]
     provenance = provenance_now([table], [*map(str, files)])
     extras = audited.extras | {"provenance": provenance}
     force, language = outputs.force, outputs.language
-    page: dict[str, Any] = {
-        "title": Texts(language)("page.title.audit_of", name=Path(model).name),
-        "language": language,
-        "explore": explore_case(audited.case, audited.people, result, name=model) if explore else None,
-    }
     deliver(
         outputs,
-        document=lambda: to_json(report.audit_document(result, name=model, **extras)),
+        result,
+        title=Texts(language)("page.title.audit_of", name=Path(model).name),
+        explore=explore_case(audited.case, result, name=model) if explore else None,
         show=lambda: report.print_audit(
             result,
             full=full,
@@ -153,10 +148,11 @@ def command(
             twins=extras.get("twins", ()),
             lines=20 - progress.lines - bool(outputs.paths),
         ),
-        html=lambda path: report.write_html(result, path, overwrite=force, **page, **extras),
-        json=lambda path: report.write_json(result, path, overwrite=force, **extras),
-        csv=lambda path: result.save(path, overwrite=force),
-        folder=lambda path: _leave_evidence(ctx, audited, path, provenance, force=force),
+        writers={
+            "csv": lambda path: result.save(path, overwrite=force),
+            "folder": lambda path: _leave_evidence(ctx, audited, path, provenance, force=force),
+        },
+        **extras,
     )
     limit = result.headline.limit
     if limit is not None and not limit.passed and sys.stdout.isatty() and not outputs.quiet:

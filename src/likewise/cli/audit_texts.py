@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import Key, example, option, options, settings, verb
-from likewise.cli.output import Outputs, deliver_document, outputs, say
+from likewise.cli.options import COUNT, PATH, POSITIVE, Key, example, flag, option, options, settings, verb
+from likewise.cli.output import Outputs, deliver, outputs, say
 from likewise.cli.reading import provenance_now
 from likewise.core.errors import InputError
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from likewise.text.score_audit import ScoreAudits
 
-_COUNT = click.IntRange(min=0)
+_FROM_0 = click.IntRange(min=0)
 _MOST_LISTED = 10
-_POSITIVE = click.FloatRange(min=0, min_open=True)
 # What is set for recorded scores, and for a scorer.
 RECORDED = {
     "variant": Key("COLUMN", "Recorded scores: how the text was edited.", default="variant"),
@@ -37,13 +36,13 @@ RECORDED = {
     ),
 }
 SCORED = {
-    "repeats": Key("N", "Scores of each text.", click.IntRange(min=1), 1),
+    "repeats": Key("N", "Scores of each text.", COUNT, 1),
     "favourable": Key("LABEL", "Counts as 1 if the scorer answers labels."),
     "threshold": Key("NUMBER", "A score at least this large is decided yes.", float),
     "name": Key("NAME", "Of the scorer, in the cache."),
     "version": Key("TEXT", "Of the scorer; change it when the scorer changes.", default=""),
-    "rate": Key("NUMBER", "Calls per second at most.", _POSITIVE),
-    "retries": Key("N", "Of a call that fails.", _COUNT, 6),
+    "rate": Key("NUMBER", "Calls per second at most.", POSITIVE),
+    "retries": Key("N", "Of a call that fails.", _FROM_0, 6),
 }
 
 
@@ -57,26 +56,18 @@ SCORED = {
     ),
 )
 @options("table")
-@option("--unit", metavar="COLUMN", help="Recorded scores: column of what was scored, a text or a job.")
-@option("--text", "column", metavar="COLUMN", help="Column of the texts to be edited and scored.")
-@option("--scorer", metavar="FILE.py:NAME", help="Function of one text; the file is run.")
-@option(
-    "--names", multiple=True, metavar="RACE-GENDER", help="Swap first names: black-female, white. Repeatable."
-)
-@option(
-    "--term",
-    "terms",
-    multiple=True,
-    metavar="FAMILY_VALUE:A=B",
-    help="Replace a word: religion_mosque:church=mosque. Repeatable.",
-)
-@option("--by", metavar="COLUMN", help="Audit groups or models one by one.")
-@option("--cluster", metavar="COLUMN", help="What units share.  [default: each unit its own]")
-@option("--margin", type=_POSITIVE, metavar="NUMBER", help="A shift below this does not matter.")
-@option("--cache", type=click.Path(path_type=Path), metavar="FILE", help="Replies that are kept.")
-@option("--max-calls", type=_COUNT, metavar="N", help="Stop before more calls than this.")
-@option("--offline", is_flag=True, help="Answer from the cache alone.")
-@option("--dry-run", is_flag=True, help="Count the calls, and call nothing.")
+@option("--unit", "COLUMN", "Recorded scores: column of what was scored, a text or a job.")
+@option("--text column", "COLUMN", "Column of the texts to be edited and scored.")
+@option("--scorer", "FILE.py:NAME", "Function of one text; the file is run.")
+@option("--names", "RACE-GENDER", "Swap first names: black-female, white.", many=True)
+@option("--term terms", "FAMILY_VALUE:A=B", "Replace a word: religion_mosque:church=mosque.", many=True)
+@option("--by", "COLUMN", "Audit groups or models one by one.")
+@option("--cluster", "COLUMN", "What units share.  [default: each unit its own]")
+@option("--margin", "NUMBER", "A shift below this does not matter.", POSITIVE)
+@option("--cache", "FILE", "Replies that are kept.", PATH)
+@option("--max-calls", "N", "Stop before more calls than this.", _FROM_0)
+@flag("--offline", "Answer from the cache alone.")
+@flag("--dry-run", "Count the calls, and call nothing.")
 @options("seed")
 @settings(**RECORDED, **SCORED)
 @outputs("html", "json", "-", then=["config"])
@@ -120,10 +111,8 @@ def command(
 
 def _show(result: ScoreAudits, outputs: Outputs, title: str) -> None:
     """Write and print a paired audit, and raise if an effect is shown."""
-    from likewise.report import document_of
-
     made = provenance_now([click.get_current_context().params["table"]])
-    deliver_document(outputs, document_of(result, provenance=made), title=title)
+    deliver(outputs, result, title=title, provenance=made)
     result.raise_if_unfair()
 
 

@@ -168,7 +168,6 @@ class Audited:
     result: AuditResult
     extras: dict[str, Any]
     case: Case
-    people: Any
 
 
 def run_audit(
@@ -188,12 +187,11 @@ def run_audit(
 
     with progress.stage(f"Reading {table.name}"):
         case = make_case(loaded, table, choices, engine, maps=map_folder is not None)
-        people = case.people
         for note in case.notes:
             progress.note(note)
         if explore:
-            check_explorable(case, people)
-        without = check_twins(case, people, choices) if choices.twins else {}
+            check_explorable(case)
+        without = check_twins(case, choices) if choices.twins else {}
     with progress.stage("Auditing", spinner=False):
         result = audit_case(
             case, target=choices.target, progress=progress.searches, engine=engine, map_folder=map_folder
@@ -201,47 +199,32 @@ def run_audit(
     with progress.stage("Evaluating"):
         evaluation, unknown = evaluate_case(case)
         asked = case.sensitive if diagnose else ()
-        found, hidden = diagnose_metric(case.metric, people, asked, choices.seed) if asked else ([], ())
+        found, hidden = diagnose_metric(case.metric, case.people, asked, choices.seed) if asked else ([], ())
         for why in (*unknown, *hidden):
             progress.note(why)
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
     if choices.twins:
         with progress.stage("Comparing kinds of twins"):
-            extras["twins"], unknown = twins_of_case(case, people, choices, without)
+            extras["twins"], unknown = twins_of_case(case, choices, without)
         for why in unknown:
             progress.note(why)
-    return Audited(result, extras, case, people)
+    return Audited(result, extras, case)
 
 
-# `--set explore=yes`: what a page needs so that its readers can edit people, from the case of the command line.
-
-
-def check_explorable(case: Case, people: pd.DataFrame) -> None:
-    """Raise before any work is done if the page of a case could not be explored."""
+def check_explorable(case: Case) -> None:
+    """Raise before any work is done if the page of a case could not be explored (``--set explore=yes``)."""
     from likewise.report.explore import page_model
 
     if case.table is not None:
         raise InputError(
             "--set explore=yes puts some of the people into the page, and this table is read part by part. Pass --sample."
         )
-    page_model(case.matched.model, case.matched.domain, people[list(case.matched.columns)])
+    page_model(case.matched.model, case.matched.domain, _seen_of(case))
 
 
-def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name: str) -> dict[str, Any]:
-    """Return the panel of an audit as plain data."""
-    from likewise.report.explore import explore_document
-
-    matched = case.matched
-    return explore_document(
-        matched.domain,
-        people[list(matched.columns)],
-        case.labels,
-        models={name: matched.model},
-        sensitive_features=case.sensitive,
-        results={name: result},
-        places=case.found.people.places,
-        seed=case.request.random_state,
-    )
+def _seen_of(case: Case) -> pd.DataFrame:
+    """The people, with the columns that the model looks at."""
+    return case.people[list(case.matched.columns)]
 
 
 # Impact ratios of an audited model on the people in memory, or why there are none.
@@ -252,7 +235,8 @@ def impact_of(audited: Audited) -> tuple[tuple[ImpactTable, ...], tuple[str, ...
     from likewise.auditing.case_evaluation import MAX_GROUPS
     from likewise.evaluation.impact import above_median, impact_tables
 
-    case, people, favourable = audited.case, audited.people, audited.result.favourable
+    case, favourable = audited.case, audited.result.favourable
+    people = case.people
     groups = [name for name in case.sensitive if 2 <= case.told[name].nunique() <= MAX_GROUPS]
     notes = [
         f"Impact ratios by {name} are left out: it has {case.told[name].nunique():,} values."
@@ -297,7 +281,7 @@ class _Asked:
         return model.predict_proba(rows if model.takes_frame else self._matched.domain.encode_array(rows))
 
 
-def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict[str, str]:
+def check_twins(case: Case, choices: AuditChoices) -> dict[str, str]:
     """Read graph and rules before the audit is run, and raise if they fit no sensitive column."""
     from likewise.counterfactuals.causal.consequences import Consequences
 
@@ -314,7 +298,7 @@ def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict
     for name in seen:
         given = Consequences(**choices.consequences)
         try:
-            given.maker(Edit(name)).check(people[list(case.matched.columns)])
+            given.maker(Edit(name)).check(_seen_of(case))
         except LikewiseError as error:
             if len(without) == len(seen) - 1:
                 raise
@@ -323,7 +307,7 @@ def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict
 
 
 def twins_of_case(
-    case: Case, people: pd.DataFrame, choices: AuditChoices, without: Mapping[str, str]
+    case: Case, choices: AuditChoices, without: Mapping[str, str]
 ) -> tuple[list[TwinStudy], tuple[str, ...]]:
     """Study the twins of every sensitive column."""
     from likewise.counterfactuals.causal.consequences import Consequences
@@ -344,7 +328,7 @@ def twins_of_case(
             studies.append(
                 twin_study(
                     model,
-                    people[list(case.matched.columns)],
+                    _seen_of(case),
                     name,
                     questions=asked,
                     consequences=Consequences(**given, random_state=case.request.random_state),

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import option, verb
-from likewise.cli.output import check_outputs, say
+from likewise.cli.options import PATH, option, options, verb
+from likewise.cli.output import say
 from likewise.core.errors import InputError
-from likewise.core.files import atomic_path
+from likewise.core.files import atomic_path, check_target
 
 TABLES = {"adult": "load_adult", "german": "load_german", "hiring": "load_hiring_scores"}
 LINES = {
@@ -23,15 +23,8 @@ LINES = {
 
 @verb("datasets")
 @click.argument("name", required=False, type=click.Choice(sorted(TABLES)))
-@option(
-    "-o",
-    "--output",
-    "out",
-    type=click.Path(path_type=Path),
-    help="Write FILE.csv or FILE.parquet.",
-    metavar="PATH",
-)
-@option("--force", is_flag=True, help="Replace files that exist.")
+@option("-o --output out", "PATH", "Write FILE.csv or FILE.parquet.", PATH)
+@options("force")
 def command(name: str | None, out: Path | None, force: bool) -> None:
     """List the bundled data sets, or write one with its target as a table.
 
@@ -43,7 +36,8 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
         return
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"-o takes FILE.csv or FILE.parquet, got {str(out)!r}.")
-    check_outputs([] if out is None else [out], force=force)
+    if out is not None:
+        check_target(out, overwrite=force)
     from likewise import datasets
 
     data = getattr(datasets, TABLES[name])()

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import EPS, example, option, options, verb
-from likewise.cli.output import Outputs, deliver_comparison, outputs
+from likewise.cli.options import EPS, example, flag, options, verb
+from likewise.cli.output import Outputs, deliver, outputs
 from likewise.cli.reading import provenance_now
 from likewise.core.compiled import is_compiled
-from likewise.core.errors import is_installed
 from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ PAGE = Path("likewise-demo.html")
 
 
 @verb("demo", epilog=example("likewise demo -o demo.html"))
-@option("--quick", is_flag=True, help="Less training and fewer people: a look in half a minute.")
+@flag("--quick", "Less training and fewer people: a look in half a minute.")
 @options("seed")
 @outputs("html", "json", "-", then=["language"])
 def command(outputs: Outputs, quick: bool, seed: int) -> None:
@@ -35,18 +34,14 @@ def command(outputs: Outputs, quick: bool, seed: int) -> None:
     Trains a plain network and SenSR on split 0, evaluates and audits both on the test people with the metric of
     the paper (sex, race and what predicts sex cost nothing), prints a table and writes a page (likewise-demo.html).
     """
-    if outputs.get("html") is None and is_installed("jinja2"):
+    if outputs.get("html") is None:
         # The demo may be run again and again: it replaces its own page.
         outputs = replace(outputs, paths={"html": PAGE, **outputs.paths}, force=True)
     from likewise.core.messages import Texts
     from likewise.datasets import load_adult
-    from likewise.report import Comparison
+    from likewise.report import Comparison, print_comparison
 
     progress = Progress(outputs.quiet)
-    if outputs.get("html") is None:
-        progress.note(
-            "there will be no page, for which jinja2 is needed. Run: pip install 'likewise[report]'"
-        )
     with progress.stage("Loading Adult"):
         data = load_adult()
     with progress.stage("Learning who is comparable"):
@@ -59,11 +54,13 @@ def command(outputs: Outputs, quick: bool, seed: int) -> None:
         entries[title] = _measure(title, estimator, data, metric, quick, progress, seed)
     with as_file(files("likewise.datasets").joinpath("data", "adult.csv.gz")) as table:
         provenance = provenance_now([table])
-    deliver_comparison(
-        Comparison.of(entries),
+    labels, comparison = dict(enumerate(data.target_names)), Comparison.of(entries)
+    deliver(
         outputs,
+        comparison,
+        show=lambda: print_comparison(comparison, labels=labels),
         title=Texts(outputs.language)("page.title.demo"),
-        labels=dict(enumerate(data.target_names)),
+        labels=labels,
         explore=_explore(models, data, {title: result for title, (_, result) in entries.items()}),
         provenance=provenance,
     )

@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import INSIDE, Key, example, option, options, repeated_command, settings, verb
-from likewise.cli.output import Outputs, announce_plan, deliver_comparison, outputs, reporting, say
+from likewise.cli.options import (
+    COUNT,
+    INSIDE,
+    PEOPLE,
+    Key,
+    example,
+    option,
+    options,
+    repeated_command,
+    settings,
+    verb,
+)
+from likewise.cli.output import Outputs, announce_plan, deliver, outputs, reporting, say
 from likewise.cli.reading import load, parse_budget, provenance_now, read_training_table
 from likewise.cli.train import METHODS, train_method
 from likewise.core.errors import InputError
@@ -35,32 +46,24 @@ _LEAST = ("changed", "pure", "gap", "group")
 @verb(
     "improve",
     epilog=example(
-        "likewise datasets german -o people.csv",
+        PEOPLE,
         "likewise improve people.csv --target target --sensitive sex -o better/",
         "likewise improve people.csv --target target --sensitive sex --compare baseline --compare sensr -o compare.html",
         after="Run the same command again after a stop: finished cells are kept, and only the missing ones are computed.",
     ),
 )
 @options("table", "target", "favourable", "classes", "sensitive", "edit", "metric", "eps", "confidence")
-@option("--model", metavar="MODEL", help="Your model, compared with the others.")
+@option("--model", "MODEL", "Your model, compared with the others.")
+@option("--compare", "METHOD|MODEL", "Audit a method of `train` or a [NAME=]MODEL instead.", many=True)
 @option(
-    "--compare",
-    multiple=True,
-    metavar="METHOD|MODEL",
-    help="Audit a method of `train` or a [NAME=]MODEL instead. Repeatable.",
-)
-@option(
-    "--within",
-    type=click.FloatRange(0.0, 1.0),
-    default=0.01,
-    help="The rule: balanced accuracy that may be given up.",
+    "--within", None, "The rule: balanced accuracy that may be given up.", click.FloatRange(0.0, 1.0), 0.01
 )
 @option(
     "--least",
-    type=click.Choice(_LEAST),
-    metavar="MEASURE",
-    multiple=True,
-    help=f"The rule: make {', '.join(_LEAST)} least, in this order. Repeatable.",
+    "MEASURE",
+    f"The rule: make {', '.join(_LEAST)} least, in this order.",
+    click.Choice(_LEAST),
+    many=True,
 )
 @options("read", "sample", "seed", "jobs")
 @settings(
@@ -68,7 +71,7 @@ _LEAST = ("changed", "pure", "gap", "group")
     "immutable",
     folds=Key("N", "Of the cross-validation; by default 5, 3 if many.", click.IntRange(min=2)),
     test_share=Key("SHARE", "People put aside, to check the choice on.", INSIDE, 0.2),
-    steps=Key("N", "Training steps of compared methods.", click.IntRange(min=1)),
+    steps=Key("N", "Training steps of compared methods.", COUNT),
 )
 @outputs(
     "folder",
@@ -215,7 +218,7 @@ def compare_models(
     table: Path, compared: Sequence[str], outputs: Outputs, progress: Progress, given: dict[str, Any]
 ) -> None:
     """Train the named methods, load the named models, and audit and evaluate all of them."""
-    from likewise.report import Comparison
+    from likewise.report import Comparison, print_comparison
 
     if given["metric"] is None and not given["sensitive"]:
         raise InputError("Who is comparable with whom? Pass --sensitive COLUMN or --metric FILE.")
@@ -227,9 +230,8 @@ def compare_models(
     models |= {name: _match(one, setting) for name, one in loaded.items()}
     setting = _searched_alike(setting, models, progress)
     entries = {name: _measure(name, matched, setting, progress) for name, matched in models.items()}
-    deliver_comparison(
-        Comparison.of(entries), outputs, provenance=provenance_now([table], [*sources.values()])
-    )
+    comparison, made = Comparison.of(entries), provenance_now([table], [*sources.values()])
+    deliver(outputs, comparison, show=lambda: print_comparison(comparison), provenance=made)
 
 
 def _named(text: str) -> tuple[str, str]:

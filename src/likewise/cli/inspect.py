@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from likewise.cli.options import TableChoices, example, option, options, verb
-from likewise.cli.output import Outputs, check_outputs, outputs, say
+from likewise.cli.options import PEOPLE, TableChoices, example, flag, options, verb
+from likewise.cli.output import Outputs, outputs, say
+from likewise.core.files import check_target
 from likewise.core.progress import Progress
 from likewise.core.text import printable, truncated
 
@@ -24,12 +25,9 @@ MOST_SHOWN = 100
 DEFAULT = Path("columns.toml")
 
 
-@verb(
-    "inspect",
-    epilog=example("likewise datasets german -o people.csv", "likewise inspect people.csv --target target"),
-)
+@verb("inspect", epilog=example(PEOPLE, "likewise inspect people.csv --target target"))
 @options("table")
-@option("--no-file", is_flag=True, help="Print only.")
+@flag("--no-file", "Print only.")
 @options("target_left_out", "read")
 @outputs("toml", then=["config"])
 def command(table: Path, outputs: Outputs, no_file: bool, target: str | None, reading: TableChoices) -> None:
@@ -43,7 +41,7 @@ def command(table: Path, outputs: Outputs, no_file: bool, target: str | None, re
     kept = named is None and not outputs.force and DEFAULT.exists()
     file = None if no_file or kept else named or DEFAULT
     if file is not None and file is not named:
-        check_outputs([file], force=outputs.force)
+        check_target(file, overwrite=outputs.force)
     from likewise.core.frames import check_columns
     from likewise.data.case import planned_looks, with_empty_cells
     from likewise.data.table_files import read_table

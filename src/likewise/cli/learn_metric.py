@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import TableChoices, example, option, options, verb
+from likewise.cli.options import PEOPLE, TableChoices, example, option, options, verb
 from likewise.cli.output import Outputs, outputs, say
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress
@@ -15,15 +15,15 @@ from likewise.core.progress import Progress
 @verb(
     "learn-metric",
     epilog=example(
-        "likewise datasets german -o people.csv",
-        "likewise learn-metric people.csv --sensitive sex --target target -o metric.safetensors",
+        PEOPLE, "likewise learn-metric people.csv --sensitive sex --target target -o metric.safetensors"
     ),
 )
 @options("table", "sensitive", "target_left_out", "read")
 @option(
     "--diagnose/--no-diagnose",
+    None,
+    "Show how well each sensitive column can still be predicted under the metric.",
     default=True,
-    help="Show how well each sensitive column can still be predicted under the metric.",
 )
 @options("sample", "seed")
 @outputs("safetensors", then=["config"], required=True)

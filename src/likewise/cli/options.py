@@ -47,8 +47,38 @@ class Verb(click.Command):
                     formatter.write_dl([*option.legend.items()])
 
 
-option = functools.partial(click.option, cls=Option)
 verb = functools.partial(click.command, cls=Verb)
+# Values that many options take. A share inside is neither none nor all.
+PATH, FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
+COUNT, POSITIVE = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
+INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+
+
+def option(
+    flags: str,
+    metavar: str | None,
+    help: str,
+    type: Any = None,
+    default: Any = None,
+    *,
+    many: bool = False,
+    **more: Any,
+) -> Callable[[F], F]:
+    """Return an option: its flags, what its value is called, what it does; of `many` the verb gets all values."""
+    said: dict[str, Any] = {
+        "metavar": metavar,
+        "help": f"{help} Repeatable." if many else help,
+        "type": type,
+        "default": default,
+    }
+    known = {name: value for name, value in said.items() if value is not None}
+    return click.option(*flags.split(), cls=Option, multiple=many, **known, **more)
+
+
+def flag(flags: str, help: str, **more: Any) -> Callable[[F], F]:
+    """Return an option without a value."""
+    return click.option(*flags.split(), cls=Option, is_flag=True, help=help, **more)
+
 
 # --config: the values of a TOML file become the defaults of the options, and unknown keys are refused.
 
@@ -137,9 +167,6 @@ def repeated_command(ctx: click.Context) -> str:
 
 # --read and --set: KEY=VALUE, of which each verb knows some.
 
-# A share that is neither none nor all.
-INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
-
 
 @dataclass(frozen=True)
 class Key:
@@ -177,7 +204,7 @@ READ = {
 SETTINGS = {
     "search": _choice("Search", "auto", "candidates", "gradient", "domain", "exact"),
     "loss": _choice("Loss", "auto", "cross_entropy", "hinge", "zero_one", "squared"),
-    "budget_seconds": Key("N", "Time limit of the search.", click.FloatRange(min=0, min_open=True)),
+    "budget_seconds": Key("N", "Time limit of the search.", POSITIVE),
     "engine": Key(
         "WHERE", "Where it is computed: local, dask, dask:WORKERS or dask:ADDRESS.", default="local"
     ),
@@ -209,7 +236,7 @@ def parse_keys(words: Sequence[str], keys: Mapping[str, Key]) -> dict[str, Any]:
     return found
 
 
-def _keyed(flag: str, keys: Mapping[str, Key], help_: str) -> Callable[[Any], Any]:
+def _keyed(name: str, keys: Mapping[str, Key], help_: str) -> Callable[[Any], Any]:
     def check(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
         try:
             parse_keys(words, keys)
@@ -218,7 +245,7 @@ def _keyed(flag: str, keys: Mapping[str, Key], help_: str) -> Callable[[Any], An
         return words
 
     legend = {f"{name}={key.shown}": key.help for name, key in keys.items()}
-    return option(flag, multiple=True, metavar="KEY=VALUE", callback=check, help=help_, legend=legend)
+    return option(name, "KEY=VALUE", help_, many=True, callback=check, legend=legend)
 
 
 def settings(*names: str, **own: Key) -> Callable[[F], F]:
@@ -230,7 +257,7 @@ def settings(*names: str, **own: Key) -> Callable[[F], F]:
         def verb(**given: Any) -> Any:
             return function(**parse_keys(given.pop("set"), keys), **given)
 
-        return _keyed("--set", keys, "Rarely needed settings; see below. Repeatable.")(verb)  # type: ignore[no-any-return]
+        return _keyed("--set", keys, "Rarely needed settings; see below.")(verb)  # type: ignore[no-any-return]
 
     return add
 
@@ -243,9 +270,7 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
         columns, read = given.pop("columns"), given.pop("read")
         return function(reading=TableChoices(columns=columns, **parse_keys(read, READ)), **given)
 
-    wrapped: Callable[..., Any] = _keyed("--read", READ, "How the table is read; see below. Repeatable.")(
-        verb
-    )
+    wrapped: Callable[..., Any] = _keyed("--read", READ, "How the table is read; see below.")(verb)
     return options("columns")(wrapped)
 
 
@@ -270,7 +295,7 @@ def trusting(words: Sequence[str]) -> dict[str, Any]:
 
 def limit_option(help_: str) -> Callable[[F], F]:
     """Return the option ``--limit SHARE``, whose value is a share."""
-    return option("--limit", metavar="SHARE", callback=lambda ctx, parameter, word: _share(word), help=help_)
+    return option("--limit", "SHARE", help_, callback=lambda ctx, parameter, word: _share(word))
 
 
 def _share(text: str | None) -> float | None:
@@ -289,107 +314,65 @@ def _share(text: str | None) -> float | None:
 
 
 EPS = 0.1
-_PATH, _FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
-_SECONDS = click.FloatRange(min=0, min_open=True)
 TWINS = ("attribute", "consequences", "matched", "all")
-
 _SHARED: dict[str, Callable[[Any], Any]] = {
     "model": click.argument("model"),
-    "table": click.argument("table", type=_PATH),
+    "table": click.argument("table", type=PATH),
     "read": table_options,
-    "target": option("--target", required=True, metavar="COLUMN", help="Column that the model predicts."),
-    "target_left_out": option(
-        "--target", metavar="COLUMN", help="Column that the model predicts, if the table has it."
-    ),
+    "target": option("--target", "COLUMN", "Column that the model predicts.", required=True),
+    "target_left_out": option("--target", "COLUMN", "Column that the model predicts, if the table has it."),
     "favourable": option(
-        "--favourable",
-        metavar="VALUE",
-        help="The decision that people want, a value of the target; or '>=10'.",
+        "--favourable", "VALUE", "The decision that people want, a value of the target; or '>=10'."
     ),
-    "classes": option("--classes", is_flag=True, help="Take each number of the target as a class."),
-    "sensitive": option(
-        "--sensitive",
-        multiple=True,
-        metavar="COLUMN",
-        help="Column that decisions should not depend on. Repeatable.",
-    ),
-    "edit": option(
-        "--edit",
-        multiple=True,
-        metavar="COLUMN:A=B",
-        help="Values to exchange: role:Husband=Wife. Repeatable.",
-    ),
+    "classes": flag("--classes", "Take each number of the target as a class."),
+    "sensitive": option("--sensitive", "COLUMN", "Column that decisions should not depend on.", many=True),
+    "edit": option("--edit", "COLUMN:A=B", "Values to exchange: role:Husband=Wife.", many=True),
     "metric": option(
-        "--metric",
-        type=_PATH,
-        metavar="FILE",
-        help="Who is comparable: a file of learn-metric, or learned, or columns.",
+        "--metric", "FILE", "Who is comparable: a file of learn-metric, or learned, or columns.", PATH
     ),
-    "eps": option("--eps", default=f"{EPS}", metavar="EPS", help="Tolerated distance, or age=2,hours=5."),
-    "eps_asked": option("--eps", metavar="EPS", help="Also people this far apart, or age=2,hours=5."),
+    "eps": option("--eps", "EPS", "Tolerated distance, or age=2,hours=5.", default=f"{EPS}"),
+    "eps_asked": option("--eps", "EPS", "Also people this far apart, or age=2,hours=5."),
     "limit": limit_option("Largest share of decisions that may change: 1%."),
-    "full": option("--full", is_flag=True, help="Print also the loss, ε and what is proved."),
+    "full": flag("--full", "Print also the loss, ε and what is proved."),
     "delta": option(
-        "--delta",
-        type=click.FloatRange(min=0),
-        metavar="GAP",
-        help="Largest gap allowed at ε; exit code 1 above it.",
+        "--delta", "GAP", "Largest gap allowed at ε; exit code 1 above it.", click.FloatRange(min=0)
     ),
-    "confidence": option(
-        "--confidence", type=INSIDE, default=0.95, metavar="SHARE", help="Of intervals and bounds."
-    ),
+    "confidence": option("--confidence", "SHARE", "Of intervals and bounds.", INSIDE, 0.95),
     "twins": option(
         "--twins",
-        multiple=True,
-        metavar="KIND|FILE",
-        help=f"Realistic counterparts: {', '.join(TWINS)}; what follows from an attribute: FILE.toml, FILE.dot (a graph) or "
-        "learned. Repeatable.",
+        "KIND|FILE",
+        f"Realistic counterparts: {', '.join(TWINS)}; what follows from an attribute: FILE.toml, FILE.dot (a graph) or learned.",
+        many=True,
     ),
-    "columns": option(
-        "--columns",
-        type=_FILE,
-        metavar="FILE",
-        help="How the columns are read: a file of `likewise inspect`.",
-    ),
-    "sample": option(
-        "--sample", type=click.IntRange(min=2), metavar="N", help="Take N people at random instead of all."
-    ),
-    "proof_budget": option(
-        "--budget-seconds", type=_SECONDS, metavar="N", default=60.0, help="CPU time of the proof."
-    ),
-    "seed": option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=0,
-        metavar="N",
-        help="The same seed gives the same result.",
-    ),
-    "jobs": option("--jobs", type=click.IntRange(min=1), default=2, metavar="N", help="Trainings at a time."),
-    "language": option(
-        "--language", type=click.Choice(LANGUAGES), default="en", help="Language of page and terminal."
-    ),
+    "columns": option("--columns", "FILE", "How the columns are read: a file of `likewise inspect`.", FILE),
+    "sample": option("--sample", "N", "Take N people at random instead of all.", click.IntRange(min=2)),
+    "proof_budget": option("--budget-seconds", "N", "CPU time of the proof.", POSITIVE, 60.0),
+    "seed": option("--seed", "N", "The same seed gives the same result.", click.IntRange(min=0), 0),
+    "jobs": option("--jobs", "N", "Trainings at a time.", COUNT, 2),
+    "language": option("--language", None, "Language of page and terminal.", click.Choice(LANGUAGES), "en"),
     "trust": option(
         "--trust",
-        multiple=True,
-        metavar="LEVEL",
+        "LEVEL",
+        "What a model file may do; see below.",
+        many=True,
         callback=_check_trust,
-        help="What a model file may do; see below. Repeatable.",
         legend={
             "pickle": "Load pickle, joblib, TorchScript, .pt2: they can run any code.",
             "process": "Run the file in this process, without a sandbox.",
             "package.Type": "Load this type from a skops file.",
         },
     ),
-    "sign": option("--sign", type=_PATH, metavar="KEY", hidden=True),  # told beside the folder that it signs
-    "quiet": option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code gives the outcome."),
+    "sign": option("--sign", "KEY", "", PATH, hidden=True),  # told beside the folder that it signs
+    "force": flag("--force", "Replace files that exist."),
+    "quiet": flag("-q --quiet", "Print nothing; the exit code gives the outcome."),
     "config": option(
         "--config",
-        type=_FILE,
-        metavar="FILE",
+        "FILE",
+        "TOML file of options, for all verbs or by [verb].",
+        FILE,
         is_eager=True,
         expose_value=False,
         callback=_read_config,
-        help="TOML file of options, for all verbs or by [verb].",
     ),
 }
 
@@ -403,6 +386,11 @@ def options(*names: str) -> Callable[[F], F]:
         return function
 
     return add
+
+
+# What an example begins with: people, and a model of theirs.
+PEOPLE = "likewise datasets german -o people.csv"
+TRAINED = (PEOPLE, "likewise train people.csv --target target --sensitive sex -o model.safetensors")
 
 
 def example(*lines: str, after: str = "") -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import F, option, options
-from likewise.core.errors import InputError, require
-from likewise.core.files import check_replaceable
+from likewise.core.errors import InputError
+from likewise.core.files import check_target
 from likewise.core.launch import launched
 from likewise.core.progress import open_console, progress_bar, stop_if_interrupted, written_duration
 from likewise.core.text import join_words, printable
@@ -25,23 +24,8 @@ from likewise.core.text import join_words, printable
 if TYPE_CHECKING:
     from likewise.improving.cells import Cell
     from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress
-    from likewise.report.provenance import Provenance
 
     Reporter = Callable[[StudyProgress, CellTask, Cell | Failure], None]
-
-
-def check_outputs(paths: Sequence[Path], *, force: bool) -> None:
-    """Raise unless every file can be written where it should go."""
-    for path in paths:
-        if path.suffix == ".html":
-            require("jinja2", extra="report", why="Writing a page")
-        if not path.parent.is_dir():
-            raise InputError(f"The folder {str(path.parent)!r} does not exist. Make it first.")
-        check_replaceable(path)
-        if path.exists() and not force:
-            raise InputError(f"{path} exists already. Choose another name, or pass --force to replace it.")
-        if not os.access(path.parent, os.W_OK):
-            raise InputError(f"The folder {str(path.parent)!r} cannot be written to.")
 
 
 def say(line: str, *, err: bool = False) -> None:
@@ -75,8 +59,9 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse files that cannot be written."""
-        files = [path for kind, path in self.paths.items() if kind not in ("-", "folder", "parquet")]
-        check_outputs(files, force=self.force)
+        for kind, path in self.paths.items():
+            if kind not in ("-", "folder", "parquet"):
+                check_target(path, overwrite=self.force)
 
     def say(self, line: str, *, err: bool = False) -> None:
         """Print one line, unless nothing is to be printed."""
@@ -96,7 +81,7 @@ _KINDS = {
 }
 
 
-def parse_outputs(words: Sequence[str], kinds: Sequence[str]) -> dict[str, Path]:
+def parse_outputs(words: Iterable[str], kinds: Sequence[str]) -> dict[str, Path]:
     """Sort paths by what they are, and refuse what a verb cannot write."""
     found: dict[str, Path] = {}
     for word in words:
@@ -122,98 +107,75 @@ def outputs(*kinds: str, then: Sequence[str] = (), required: bool = False, **nam
         @functools.wraps(function)
         def verb(**given: Any) -> Any:
             words, said = given.pop("output"), {name: given.pop(name) for name in asked}
-            found = Outputs(parse_outputs(words if many else words[-1:], kinds), **said)
+            found = Outputs(parse_outputs(words if many else filter(None, [words]), kinds), **said)
             if not launched().several:  # else the first process checks them, and tells the others
                 found.check()
             return function(outputs=found, **given)
 
         add_output: Callable[[Any], Any] = option(
-            "-o",
-            "--output",
-            multiple=True,
+            "-o --output",
+            "PATH",
+            "What to write; see below." if many else f"Write {_KINDS[kinds[0]][0]}.",
+            many=many,
             required=required,
-            metavar="PATH",
-            help="What to write; see below. Repeatable." if many else f"Write {_KINDS[kinds[0]][0]}.",
             legend=legend if many else None,
         )
-        add_force = option("--force", is_flag=True, help="Replace files that exist.")
-        return add_output(add_force(options(*then, "quiet")(verb)))  # type: ignore[no-any-return]
+        return add_output(options("force", *then, "quiet")(verb))  # type: ignore[no-any-return]
 
     return add
 
 
 def deliver(
     outputs: Outputs,
+    result: Any,
     *,
-    document: Callable[[], str],
-    show: Callable[[], object],
+    title: str | None = None,
+    explore: Mapping[str, Any] | None = None,
+    show: Callable[[], object] | None = None,
+    rows: Any = None,
+    writers: Mapping[str, Callable[[Path], object]] | None = None,
     partial: bool = False,
-    **writers: Callable[[Path], object],
+    **said: Any,
 ) -> None:
-    """Write the files that were asked for, each by the writer of its kind; then print the result, or its JSON text."""
-    if not partial:  # else the result says itself that it was cut short
+    """Write a result as page, JSON and CSV (its `rows`), as far as these were asked for; then print it, or its JSON text.
+
+    `said` goes into its document, `writers` write what only one verb writes. A `partial` result says itself that it was cut short.
+    """
+    from likewise import report
+    from likewise.core.frames import csv_text
+    from likewise.core.plain import to_json
+    from likewise.report.writing import write_text
+
+    if not partial:
         stop_if_interrupted()
-    for kind, write in writers.items():
-        if (path := outputs.get(kind)) is not None:
-            write(path)
+    language, force = outputs.language, outputs.force
+    page: dict[str, Any] = {"title": title, "explore": explore, "language": language, "overwrite": force}
+    ways: dict[str, Callable[[Path], object]] = {
+        "html": lambda path: report.write_html(result, path, **page, **said),
+        "json": lambda path: report.write_json(result, path, overwrite=force, **said),
+        "csv": lambda path: write_text(path, csv_text(rows)),
+        **(writers or {}),
+    }
+    for kind, path in outputs.paths.items():
+        if kind in ways:
+            ways[kind](path)
     if outputs.screen:
-        click.echo(document().rstrip("\n"))
+        click.echo(to_json(report.document_of(result, **said)).rstrip("\n"))
     elif not outputs.quiet:
         if outputs.paths:
             say(f"Wrote {join_words([str(path) for path in outputs.paths.values()], 'and')}.")
-        show()
+        if show is None:
+            report.print_document(report.document_of(result, **said), language=language)
+        else:
+            show()
 
 
-def deliver_document(
-    outputs: Outputs,
-    document: Mapping[str, Any],
-    *,
-    title: str | None = None,
-    rows: Any = None,
-    partial: bool = False,
-) -> None:
-    """Write a document as page and JSON, its rows as CSV, as far as these were asked for; then print it."""
-    from likewise.core.frames import csv_text
-    from likewise.core.plain import to_json
-    from likewise.report import print_document, write
-    from likewise.report.writing import write_text
+def deliver_answer(outputs: Outputs, found: Any, model: str, table: Path, **choices: Any) -> None:
+    """Write and print what was found about a model and a table."""
+    from likewise.cli.reading import provenance_now
 
-    language = outputs.language
-    page: dict[str, Any] = {"title": title, "language": language, "overwrite": outputs.force}
-    deliver(
-        outputs,
-        partial=partial,
-        document=lambda: to_json(document),
-        show=lambda: print_document(document, language=language),
-        html=lambda path: write(document, path, form="html", **page),
-        json=lambda path: write(document, path, form="json", **page),
-        csv=lambda path: write_text(path, csv_text(rows)),
-    )
-
-
-def deliver_comparison(
-    comparison: Any,
-    outputs: Outputs,
-    *,
-    title: str | None = None,
-    labels: Mapping[Any, str] | None = None,
-    explore: Mapping[str, Any] | None = None,
-    provenance: Provenance | None = None,
-) -> None:
-    """Write a comparison as it was asked for, and print its table."""
-    from likewise import report
-    from likewise.core.plain import to_json
-
-    said: dict[str, Any] = {"labels": labels, "provenance": provenance}
-    page: dict[str, Any] = {"title": title, "language": outputs.language, "explore": explore}
-    force = outputs.force
-    deliver(
-        outputs,
-        document=lambda: to_json(report.comparison_document(comparison, **said)),
-        show=lambda: report.print_comparison(comparison, labels=labels),
-        html=lambda path: report.write_html(comparison, path, overwrite=force, **page, **said),
-        json=lambda path: report.write_json(comparison, path, overwrite=force, **said),
-    )
+    made = provenance_now([table], [model])
+    deliver(outputs, found, name=model, source=table.name, provenance=made, **choices)
 
 
 # Cells: trainings that run in processes of their own and are kept.

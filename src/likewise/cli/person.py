@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import EXIT_INTERRUPTED
-from likewise.cli.options import F, Key, example, limit_option, option, options, settings, verb
-from likewise.cli.output import Outputs, deliver_document, outputs
-from likewise.cli.reading import match_files, provenance_now
+from likewise.cli.options import (
+    COUNT,
+    FILE,
+    POSITIVE,
+    TRAINED,
+    F,
+    Key,
+    example,
+    limit_option,
+    option,
+    options,
+    settings,
+    verb,
+)
+from likewise.cli.output import Outputs, deliver_answer, outputs
+from likewise.cli.reading import match_files
 from likewise.core.errors import InputError, UnfairError
 from likewise.core.messages import Texts
 from likewise.core.progress import Progress
@@ -25,30 +39,23 @@ _COST = Key(
     click.Choice(["range", "percentile"]),
     "range",
 )
-_TRAINED = (
-    "likewise datasets german -o people.csv",
-    "likewise train people.csv --target target --sensitive sex -o model.safetensors",
-)
 
 
-def _change_options(function: F) -> F:
-    """Add the options that say what can be changed."""
-    for flag, help_ in (
-        ("--only-down", "Number that can only fall. Repeatable."),
-        ("--only-up", "Number that can only rise, such as age. Repeatable."),
-        ("--fixed", "Column that cannot be changed. Repeatable."),
-    ):
-        function = option(flag, multiple=True, metavar="COLUMN", help=help_)(function)
-    shown = "Combinations that are impossible: FILE.toml, learned from the table, or none."
-    add: Callable[[F], F] = option("--rules", default="learned", metavar="FILE", help=shown)
-    return add(function)
-
-
-def _budget(seconds: float) -> Callable[[F], F]:
-    above = click.FloatRange(min=0, min_open=True)
-    return option(
-        "--budget-seconds", type=above, default=seconds, metavar="N", help="CPU time of each least change."
+def _change_options(seconds: float) -> Callable[[F], F]:
+    """Return the options that say what can be changed, and how long a change is looked for."""
+    added = (
+        option(
+            "--rules",
+            "FILE",
+            "Combinations that are impossible: FILE.toml, learned from the table, or none.",
+            default="learned",
+        ),
+        option("--fixed", "COLUMN", "Column that cannot be changed.", many=True),
+        option("--only-up", "COLUMN", "Number that can only rise, such as age.", many=True),
+        option("--only-down", "COLUMN", "Number that can only fall.", many=True),
+        option("--budget-seconds", "N", "CPU time of each least change.", POSITIVE, seconds),
     )
+    return lambda function: functools.reduce(lambda found, add: add(found), reversed(added), function)
 
 
 def _situation(
@@ -75,33 +82,18 @@ def _situation(
 @verb(
     "person",
     epilog=example(
-        *_TRAINED,
+        *TRAINED,
         "likewise person model.safetensors people.csv --row 17 --target target --favourable good --sensitive sex -o letter.html",
         after="Exit codes: 0 done; 2 bad input. --columns FILE may say of each column: actionable, direction, step, cost.",
     ),
 )
 @options("model", "table")
-@option(
-    "--row", required=True, metavar="N", help="The person: line or row of the table, as an audit names it."
-)
+@option("--row", "N", "The person: line or row of the table, as an audit names it.", required=True)
 @options("target_left_out", "favourable", "sensitive")
-@_change_options
-@option(
-    "--alternatives",
-    type=click.IntRange(0, 20),
-    default=3,
-    metavar="N",
-    help="Further changes that are listed.",
-)
-@option(
-    "--reason-codes",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help='Words for reasons: hours = "Too few hours".',
-)
-@options("read")
-@_budget(10.0)
-@options("seed")
+@_change_options(10.0)
+@option("--alternatives", "N", "Further changes that are listed.", click.IntRange(0, 20), 3)
+@option("--reason-codes", "FILE", 'Words for reasons: hours = "Too few hours".', FILE)
+@options("read", "seed")
 @settings("model_takes", cost=_COST)
 @outputs("html", "json", "-", then=("language", "trust", "config"))
 def command(
@@ -120,22 +112,19 @@ def command(
     about this person alone.
     """
     from likewise.explaining.person import explain_person
-    from likewise.report import document_of
 
     progress = Progress(outputs.quiet)
     situation = _situation(model, table, given, progress, owner="person")
     with progress.stage("Looking for the least change"):
         place: Any = int(row) if row.lstrip("-").isdigit() else row
         found = explain_person(situation, place, alternatives=alternatives, reason_codes=reason_codes)
-    made = provenance_now([table], [model])
-    document = document_of(found, name=model, source=table.name, provenance=made)
-    deliver_document(outputs, document)
+    deliver_answer(outputs, found, model, table)
 
 
 @verb(
     "recourse",
     epilog=example(
-        *_TRAINED,
+        *TRAINED,
         "likewise recourse model.safetensors people.csv --target target --favourable good --sensitive sex --sample 20",
         after="Exit codes: 0 done, or within --limit; 1 beyond it; 2 bad input; 130 Ctrl-C, which keeps what was found. "
         "--keep FOLDER keeps finished parts: the same command goes on there, and --part 2/8 does the second eighth.",
@@ -143,20 +132,11 @@ def command(
 )
 @options("model", "table", "target_left_out", "favourable", "sensitive")
 @limit_option("Largest share of refused people whose least change may differ by over 5%: 1%.")
-@_change_options
-@option(
-    "--sample", type=click.IntRange(min=1), metavar="N", help="N refused people at random instead of all."
-)
-@option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Keep finished parts there.",
-)
-@option("--part", metavar="K/N", help="Only the K-th of N shares of the people.")
-@options("read")
-@_budget(2.0)
-@options("seed")
+@_change_options(2.0)
+@option("--sample", "N", "N refused people at random instead of all.", COUNT)
+@option("--keep", "FOLDER", "Keep finished parts there.", click.Path(path_type=Path, file_okay=False))
+@option("--part", "K/N", "Only the K-th of N shares of the people.")
+@options("read", "seed")
 @settings("model_takes", "confidence", cost=_COST)
 @outputs(
     "html",
@@ -183,7 +163,6 @@ def recourse(
     under every other value of the sensitive columns.
     """
     from likewise.explaining.burden import recourse_of
-    from likewise.report import document_of
 
     progress = Progress(outputs.quiet)
     situation = _situation(model, table, given, progress, owner="recourse")
@@ -195,9 +174,7 @@ def recourse(
         part=None if part is None else _part(part),
         progress=progress.shown,
     )
-    made = provenance_now([table], [model])
-    document = document_of(found, name=model, source=table.name, provenance=made)
-    deliver_document(outputs, document, rows=found.people, partial=found.stopped)
+    deliver_answer(outputs, found, model, table, rows=found.people, partial=found.stopped)
     if found.stopped:
         return EXIT_INTERRUPTED
     if limit is not None and found.looked and found.unequal.value > limit:

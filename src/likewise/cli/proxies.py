@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import example, option, options, settings, verb
-from likewise.cli.output import Outputs, deliver_document, outputs
-from likewise.cli.reading import match_files, provenance_now
+from likewise.cli.output import Outputs, deliver_answer, outputs
+from likewise.cli.reading import match_files
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress
 
@@ -31,20 +31,11 @@ if TYPE_CHECKING:
     ),
 )
 @options("model", "table", "target_left_out", "favourable", "sensitive")
-@option("--groups-from", metavar="HOW:COLUMNS", help="Groups by probability: bisg:surname,zip, for example.")
-@option("--known", metavar="COLUMN", help="With --groups-from: the group of a random sample, else empty.")
-@option("--reference", metavar="GROUP", help="Group that the others are compared with; else the largest.")
-@option(
-    "--legitimate", multiple=True, metavar="COLUMN", help="Column that decisions may depend on. Repeatable."
-)
-@option(
-    "--pairs",
-    type=click.IntRange(0, 50),
-    default=6,
-    show_default=True,
-    metavar="N",
-    help="Pairs of columns that are tested together.",
-)
+@option("--groups-from", "HOW:COLUMNS", "Groups by probability: bisg:surname,zip, for example.")
+@option("--known", "COLUMN", "With --groups-from: the group of a random sample, else empty.")
+@option("--reference", "GROUP", "Group that the others are compared with; else the largest.")
+@option("--legitimate", "COLUMN", "Column that decisions may depend on.", many=True)
+@option("--pairs", "N", "Pairs of columns that are tested together.", click.IntRange(0, 50), 6)
 @options("read", "seed")
 @settings("model_takes", "confidence")
 @outputs("html", "json", "-", "csv", then=("language", "trust", "config"), csv="The columns and pairs.")
@@ -69,7 +60,7 @@ def command(
     from likewise.auditing.case import table_model
     from likewise.core.frames import with_columns
     from likewise.proxies import disparity_bounds, group_probabilities, proxy_test
-    from likewise.report import ProxyFindings, document_of
+    from likewise.report import ProxyFindings
 
     sensitive = given["sensitive"]
     if len(sensitive) + (groups_from is not None) != 1:
@@ -123,10 +114,8 @@ def command(
             confidence=confidence,
             random_state=given["seed"],
         )
-    made = provenance_now([table], [model])
     findings = ProxyFindings(found, disparity, probabilities)
-    document = document_of(findings, name=model, source=table.name, provenance=made)
-    deliver_document(outputs, document, rows=found.table)
+    deliver_answer(outputs, findings, model, table, rows=found.table)
 
 
 def _columns_apart(table: Path, reading: Any, names: list[str], people: People) -> pd.DataFrame:

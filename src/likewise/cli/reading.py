@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from likewise.auditing.case import MatchedPeople
     from likewise.core.progress import Progress
     from likewise.counterfactuals.edits import Edit
-    from likewise.data.case import People
+    from likewise.data.case import People, TableRequest
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
     from likewise.report.provenance import Provenance
@@ -29,6 +29,16 @@ def load(model: str, trust: Sequence[str], progress: Progress) -> LoadedModel:
         return read_model(model, **trusting(trust))
 
 
+def _asked(
+    loaded: LoadedModel | None, metric: Any, needed: Sequence[str], given: Mapping[str, Any], **more: Any
+) -> TableRequest:
+    """What is to be read of a table, by the options of a verb."""
+    from likewise.auditing.case import table_request
+
+    said = {"target": given["target"], "favourable": given["favourable"], "choices": given["reading"]}
+    return table_request(loaded, metric, needed, seed=given["seed"], **said, **more)
+
+
 def match_files(
     model: str,
     table: Path,
@@ -39,23 +49,13 @@ def match_files(
     sample: int | None = None,
 ) -> MatchedPeople:
     """Bring a model file and a table together, for the questions about its decisions."""
-    from likewise.auditing.case import match_people, table_request
+    from likewise.auditing.case import match_people
     from likewise.data.case import read_people
 
     loaded = load(model, given["trust"], progress)
     sensitive, reading = given["sensitive"], given["reading"]
     with progress.stage(f"Reading {table.name}"):
-        asked = table_request(
-            loaded,
-            None,
-            sensitive,
-            target=given["target"],
-            favourable=given["favourable"],
-            choices=reading,
-            sample=sample,
-            seed=given["seed"],
-            keeps_missing=True,
-        )
+        asked = _asked(loaded, None, sensitive, given, sample=sample, keeps_missing=True)
         met = match_people(
             loaded,
             read_people(table, asked),
@@ -75,7 +75,7 @@ def read_training_table(
     table: Path, given: Mapping[str, Any], progress: Progress, **limits: Any
 ) -> tuple[People, FairMetric | str | None, tuple[Edit, ...]]:
     """Read a table with its target as classes, the metric if one is named, and the edits."""
-    from likewise.auditing.case import read_metric, table_request
+    from likewise.auditing.case import read_metric
     from likewise.auditing.case_evaluation import as_edits
     from likewise.data.case import read_people
     from likewise.data.target import check_classes, leakage_notes
@@ -83,17 +83,8 @@ def read_training_table(
     words = parse_edits(given.get("edit", ()))
     metric = read_metric(given["metric"])
     with progress.stage(f"Reading {table.name}"):
-        asked = table_request(
-            None,
-            metric,
-            (*given["sensitive"], *given.get("immutable", ()), *words),
-            target=given["target"],
-            favourable=given["favourable"],
-            choices=given["reading"],
-            sample=given["sample"],
-            seed=given["seed"],
-            **limits,
-        )
+        needed = (*given["sensitive"], *given.get("immutable", ()), *words)
+        asked = _asked(None, metric, needed, given, sample=given["sample"], **limits)
         people = read_people(table, asked)
         labels = people.labels
         assert labels is not None  # a target was named

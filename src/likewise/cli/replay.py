@@ -12,7 +12,18 @@ import click
 
 from likewise.cli.app import cli
 from likewise.cli.case import PART, REPEATED, AuditChoices, impact_of, inputs_of, rule_files, run_audit
-from likewise.cli.options import READ, SETTINGS, TableChoices, example, option, options, parse_keys, verb
+from likewise.cli.options import (
+    PATH,
+    READ,
+    SETTINGS,
+    TRAINED,
+    TableChoices,
+    example,
+    option,
+    options,
+    parse_keys,
+    verb,
+)
 from likewise.cli.output import say
 from likewise.cli.reading import load
 from likewise.core.errors import InputError
@@ -32,48 +43,30 @@ MOVED = ("model", "table", "metric", "columns", "config")
 @verb(
     "replay",
     epilog=example(
-        "likewise datasets german -o people.csv",
-        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        *TRAINED,
         "likewise audit model.safetensors people.csv --target target --sensitive sex -o evidence/",
         "likewise replay evidence/evidence.json",
         after="Exit codes: 0 the figures are the same, 1 some differ, 2 it cannot be repeated: a file is missing or has "
         "changed, or the evidence is damaged.",
     ),
 )
-@click.argument("evidence", type=click.Path(path_type=Path))
-@option(
-    "--model",
-    metavar="MODEL",
-    help="Where the model is now; needed for one that is package.module:attribute.",
-)
-@option("--table", type=click.Path(path_type=Path), help="Where the table is now.")
-@option("--metric", type=click.Path(path_type=Path), help="Where the file of the metric is now.")
-@option("--columns", type=click.Path(path_type=Path), help="Where the file of the columns is now.")
-@option("--config", type=click.Path(path_type=Path), help="Where the file of the options is now.")
+@click.argument("evidence", type=PATH)
+@option("--model", "MODEL", "Where the model is now; needed for one that is package.module:attribute.")
+@option("--table", None, "Where the table is now.", PATH)
+@option("--metric", None, "Where the file of the metric is now.", PATH)
+@option("--columns", None, "Where the file of the columns is now.", PATH)
+@option("--config", None, "Where the file of the options is now.", PATH)
 @option(
     "--rtol",
-    type=click.FloatRange(min=0),
-    default=TOLERANCE,
-    help="Numbers that differ by no more, relative to the larger, are the same.",
+    None,
+    "Numbers that differ by no more, relative to the larger, are the same.",
+    click.FloatRange(min=0),
+    TOLERANCE,
 )
-@option(
-    "--verify-key",
-    type=click.Path(path_type=Path),
-    metavar="KEY",
-    help="A public key (PEM); its owner must have signed the evidence.",
-)
+@option("--verify-key", "KEY", "A public key (PEM); its owner must have signed the evidence.", PATH)
 @options("trust", "quiet")
 def command(
-    evidence: Path,
-    model: str | None,
-    table: Path | None,
-    metric: Path | None,
-    columns: Path | None,
-    config: Path | None,
-    rtol: float,
-    verify_key: Path | None,
-    trust: Sequence[str],
-    quiet: bool,
+    evidence: Path, rtol: float, verify_key: Path | None, trust: Sequence[str], quiet: bool, **moved: Any
 ) -> None:
     """Repeat an audit from EVIDENCE, the evidence.json in a folder that an audit wrote with -o, and compare.
 
@@ -91,13 +84,12 @@ def command(
     )
 
     folder = evidence if evidence.is_dir() else evidence.parent
-    moved = dict(zip(MOVED, (model, table, metric, columns, config), strict=True))
     known = read_evidence(evidence)
     check_files(folder, known, verify_key=verify_key)
     recorded = _found_again(known, moved)
     source, people = (str(recorded.inputs[name]["path"]) for name in ("model", "table"))
     choices = _choices(recorded, source, people)
-    _check_unchanged(recorded, source, Path(people), named=model is not None)
+    _check_unchanged(recorded, source, Path(people), named=moved["model"] is not None)
     progress = Progress(quiet)
     for note in _notes(recorded):
         progress.note(note)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, option, options, verb
+from likewise.cli.options import COUNT, PATH, example, flag, option, options, verb
 from likewise.cli.output import Outputs, announce_plan, reporting, say
 
 if TYPE_CHECKING:
@@ -32,30 +32,24 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.argument("study", type=click.Choice([*STUDIES, "sentences", "all"]))
 @option(
     "--seeds",
-    type=click.IntRange(min=1),
-    help=f"Seeds (and splits) 0 to SEEDS - 1.  [default: {SEEDS}; {QUICK_SEEDS} with --quick]",
+    None,
+    f"Seeds (and splits) 0 to SEEDS - 1.  [default: {SEEDS}; {QUICK_SEEDS} with --quick]",
+    COUNT,
 )
-@option("--method", "methods", multiple=True, metavar="NAME", help="Only this method. Repeatable.")
-@option("--quick", is_flag=True, help="A small trial of the same programs; its figures mean nothing.")
-@option(
-    "-o",
-    "--output",
-    "out",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    default=Path("reproduction"),
-    help="Folder; each study has its own in it.",
-)
+@option("--method methods", "NAME", "Only this method.", many=True)
+@flag("--quick", "A small trial of the same programs; its figures mean nothing.")
+@option("-o --output out", "FOLDER", "Folder; each study has its own in it.", PATH, Path("reproduction"))
 @options("jobs")
-@option("--vectors", type=_FILE, help="Sentiment: word vectors. Default: the bundled GloVe.")
-@option("--names", type=_FILE, help="Sentiment: first names to learn from. Default: the bundled list.")
+@option("--vectors", None, "Sentiment: word vectors. Default: the bundled GloVe.", _FILE)
+@option("--names", None, "Sentiment: first names to learn from. Default: the bundled list.", _FILE)
 @option(
     "--steps",
-    type=click.IntRange(min=1),
-    help="Sentiment: updates of every method; the paper's are 4000.  [default: 200; 30 with --quick]",
+    None,
+    "Sentiment: updates of every method; the paper's are 4000.  [default: 200; 30 with --quick]",
+    COUNT,
 )
-@option("--tables", "only_tables", is_flag=True, help="Compute nothing; write what is finished.")
-@option("--force", is_flag=True, help="Compute cells again that were made with other settings.")
+@flag("--tables only_tables", "Compute nothing; write what is finished.")
+@flag("--force", "Compute cells again that were made with other settings.")
 @options("quiet")
 def command(
     study: str,

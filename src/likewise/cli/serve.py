@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.case import AuditChoices, check_choices, run_audit
-from likewise.cli.options import example, option, options, settings, verb
+from likewise.cli.options import PATH, TRAINED, example, flag, option, options, settings, verb
 from likewise.cli.reading import load
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress, was_interrupted
@@ -26,39 +26,27 @@ if TYPE_CHECKING:
 @verb(
     "serve",
     epilog=example(
-        "likewise datasets german -o people.csv",
-        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        *TRAINED,
         "likewise serve model.safetensors people.csv --target target --sensitive sex",
         after="The server listens on 127.0.0.1 alone and writes nothing. Exit codes: 0 ended by Ctrl-C, 2 bad input.",
     ),
 )
 @options("model")
-@click.argument("table", type=click.Path(path_type=Path), required=False)
-@options(
-    "target_left_out",
-    "favourable",
-    "sensitive",
-    "limit",
-    "edit",
-    "metric",
-    "eps_asked",
-    "read",
-    "sample",
-    "seed",
-)
+@click.argument("table", type=PATH, required=False)
+@options("target_left_out", "favourable", "sensitive", "limit", "edit")
+@options("metric", "eps_asked", "read", "sample", "seed")
 @settings("search", "budget_seconds", "loss", "immutable", "model_takes")
 @option(
     "--port",
-    type=click.IntRange(0, 65_535),
-    default=0,
+    None,
+    "Port of 127.0.0.1.  [default: a free one]",
+    click.IntRange(0, 65_535),
+    0,
     show_default=False,
-    help="Port of 127.0.0.1.  [default: a free one]",
 )
-@option("--open", "opens", is_flag=True, help="Open the link in the browser.")
-@option("--uploads/--no-uploads", default=True, help="Whether tables can be audited in the browser.")
-@option(
-    "--max-upload", type=click.IntRange(1, 1024), default=64, metavar="MB", help="Size of an uploaded table."
-)
+@flag("--open opens", "Open the link in the browser.")
+@option("--uploads/--no-uploads", None, "Whether tables can be audited in the browser.", default=True)
+@option("--max-upload", "MB", "Size of an uploaded table.", click.IntRange(1, 1024), 64)
 @options("language", "trust", "quiet", "config")
 def command(
     model: str,
@@ -80,7 +68,7 @@ def command(
     """
     from likewise.core.errors import require
 
-    for module in ("starlette", "uvicorn", "jinja2"):
+    for module in ("starlette", "uvicorn"):
         require(module, extra="serve", why="Serving a model")
     choices = AuditChoices(target=target, tolerance=0.0, delta=None, confidence=0.95, **given)
     _check(choices, table, uploads)
@@ -155,7 +143,7 @@ class CommandAuditor:
         )
         check_choices(choices)
         title = f"Audit of {Path(self.name).name} on {table.name}"
-        return self.audit(table, choices, HeardProgress(on_progress), title)
+        return self.audit(table, choices, CallbackProgress(on_progress), title)
 
     def audit(
         self, table: Path | MemoryFile, choices: AuditChoices, progress: Progress, title: str
@@ -170,26 +158,26 @@ class CommandAuditor:
                 f"{table.name} has more people than a page can be about. Take fewer: --sample 10000."
             )
         made = replace(Provenance.now(models=[self.name], seed=choices.seed), tables=(hashed(table),))
-        notes = tuple(progress.notes) if isinstance(progress, HeardProgress) else ()
+        notes = tuple(progress.notes) if isinstance(progress, CallbackProgress) else ()
         return Audited(title, found.result, found.case, found.extras["evaluation"], made, notes)
 
 
-class HeardProgress(Progress):
-    """Stages of an audit for a function that looks on; see `likewise.auditing.worst_case.OnProgress`."""
+class CallbackProgress(Progress):
+    """Stages of an audit, passed to a function; see `likewise.auditing.worst_case.OnProgress`."""
 
     def __init__(self, on_progress: OnProgress) -> None:
         super().__init__(quiet=True)
-        self._hear = on_progress
+        self._on_progress = on_progress
         self.notes: list[str] = []
 
     @property
     def searches(self) -> bool | OnProgress:
-        """Who hears of searches."""
-        return lambda search, share: self._hear(f"Searching ({search})", share)
+        """What is called while searching."""
+        return lambda search, share: self._on_progress(f"Searching ({search})", share)
 
     def stage(self, title: str, *, spinner: bool = True) -> Any:
         """Say that a stage begins."""
-        self._hear(title, None)
+        self._on_progress(title, None)
         return super().stage(title, spinner=spinner)
 
     def note(self, text: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import agreeing, grouped
-from likewise.cli.options import example, option, options, verb
+from likewise.cli.options import COUNT, PEOPLE, example, option, options, verb
 from likewise.cli.output import Outputs, outputs, say
 from likewise.cli.reading import read_training_table
 from likewise.core.errors import InputError, NotConvergedError
@@ -78,22 +78,23 @@ def train_method(
 @verb(
     "train",
     epilog=example(
-        "likewise datasets german -o people.csv",
+        PEOPLE,
         "likewise train people.csv --target target --sensitive sex --method sensr -o model.safetensors",
     ),
 )
 @options("table")
-@option("--method", type=click.Choice(sorted(METHODS)), default="sensr", help="How to train.")
+@option("--method", None, "How to train.", click.Choice(sorted(METHODS)), "sensr")
 @options("target", "favourable", "classes", "sensitive", "metric", "read")
-@option("--eps", type=click.FloatRange(min=0), help="Tolerance of robust methods.")
-@option("--steps", type=click.IntRange(min=1), help="Training steps.  [default: the method's own]")
+@option("--eps", None, "Tolerance of robust methods.", click.FloatRange(min=0))
+@option("--steps", None, "Training steps.  [default: the method's own]", COUNT)
 @option(
     "--held-out",
-    type=click.FloatRange(min=0, max=0.9),
-    default=0.2,
-    help="Share of the people to report on; 0 trains on all.",
+    None,
+    "Share of the people to report on; 0 trains on all.",
+    click.FloatRange(min=0, max=0.9),
+    0.2,
 )
-@option("--hidden", default="100", help="Units of the hidden layers: 100 or 64,32.")
+@option("--hidden", None, "Units of the hidden layers: 100 or 64,32.", default="100")
 @options("sample", "seed")
 @outputs("safetensors", then=["config"], required=True)
 def command(

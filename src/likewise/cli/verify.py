@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import EXIT_INTERRUPTED
-from likewise.cli.options import example, option, options, settings, verb
-from likewise.cli.output import Outputs, deliver_document, outputs
-from likewise.cli.reading import match_files, provenance_now
+from likewise.cli.options import TRAINED, example, option, options, settings, verb
+from likewise.cli.output import Outputs, deliver_answer, outputs
+from likewise.cli.reading import match_files
 from likewise.core.errors import InputError, NotConvergedError, UnfairError
 from likewise.core.progress import Progress, progress_bar
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 @verb(
     "verify",
     epilog=example(
-        "likewise datasets german -o people.csv",
-        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        *TRAINED,
         "likewise verify model.safetensors people.csv --target target --sensitive sex --budget-seconds 20",
         after="Exit codes: 0 done, or at most --delta of all people can flip; 1 more than that are shown to; 2 bad input; "
         "3 undecided at --delta, or model and table do not belong together; 130 Ctrl-C, which keeps what is proved.",
@@ -30,10 +29,7 @@ if TYPE_CHECKING:
 )
 @options("model", "table", "target_left_out", "favourable", "sensitive")
 @option(
-    "--delta",
-    type=click.FloatRange(0.0, 1.0),
-    metavar="SHARE",
-    help="Largest share of all people whose decision may change.",
+    "--delta", "SHARE", "Largest share of all people whose decision may change.", click.FloatRange(0.0, 1.0)
 )
 @options("read", "sample", "proof_budget", "seed")
 @settings("model_takes")
@@ -63,7 +59,6 @@ def command(
     if not given["sensitive"]:
         raise InputError("Which columns should decisions not depend on? Name them: --sensitive COLUMN.")
     from likewise.auditing.verification.verify import verify_people
-    from likewise.report import document_of
 
     progress = Progress(outputs.quiet)
     met = match_files(model, table, given, progress, favourable=given["favourable"], sample=sample)
@@ -77,9 +72,7 @@ def command(
         found = verify_people(
             met, given["sensitive"], seconds=budget_seconds, random_state=given["seed"], progress=told
         )
-    made = provenance_now([table], [model])
-    document = document_of(found, name=model, source=table.name, provenance=made)
-    deliver_document(outputs, document, rows=found.examples, partial=found.stopped)
+    deliver_answer(outputs, found, model, table, rows=found.examples, partial=found.stopped)
     _judge(found, delta)
     return EXIT_INTERRUPTED if found.stopped else 0
 

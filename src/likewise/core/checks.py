@@ -61,13 +61,9 @@ def attribute_columns(values: Any, *, owner: str) -> pd.DataFrame:
         return pd.DataFrame({name: np.asarray(column) for name, column in values.items()})
     array = to_numpy(values) if is_tensor(values) else np.asarray(values)
     if array.dtype.kind == "c":
-        raise bad_parameter(
-            owner, "y", allowed="real", got="complex values", remedy="Complex data not supported."
-        )
+        raise bad_parameter(owner, "y", "real", "complex values", "Complex data not supported.")
     if array.ndim not in (1, 2):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="one column per attribute", got=f"shape {array.shape}"
-        )
+        raise bad_parameter(owner, "sensitive_features", "one column per attribute", f"shape {array.shape}")
     return pd.DataFrame(array if array.ndim == 2 else array[:, None])
 
 
@@ -137,16 +133,16 @@ def check_matrix(
             X = X if X.dtype.kind == "f" else X.astype(float)
         except (TypeError, ValueError) as error:
             raise bad_parameter(
-                owner, name, allowed="a numeric matrix", got=str(error), remedy="Encode categories first."
+                owner, name, "a numeric matrix", str(error), "Encode categories first."
             ) from error
     X = like(X, X)
     if X.ndim != 2:
         raise bad_parameter(
             owner,
             name,
-            allowed="two-dimensional (rows × columns)",
-            got=f"an array of shape {tuple(X.shape)}",
-            remedy="Reshape one row with X.reshape(1, -1).",
+            "two-dimensional (rows × columns)",
+            f"an array of shape {tuple(X.shape)}",
+            "Reshape one row with X.reshape(1, -1).",
         )
     if X.shape[0] == 0:
         raise InputError(f"{owner}: {name!r} is empty: it has no rows. Pass at least one row.")
@@ -181,7 +177,7 @@ def check_labels(
     if labels.ndim != 1:
         got = repr(y) if isinstance(y, str) else f"shape {labels.shape}"
         remedy = f"Pass the column itself, X[{y!r}]." if isinstance(y, str) else ""
-        raise bad_parameter(owner, name, allowed="one label per row", got=got, remedy=remedy)
+        raise bad_parameter(owner, name, "one label per row", got, remedy)
     missing = np.asarray(pd.isna(labels), dtype=bool)
     if missing.any() and not gaps:
         raise InputError(
@@ -197,9 +193,9 @@ def check_labels(
         raise bad_parameter(
             owner,
             name,
-            allowed="labels of one type",
-            got=f"a mix of {' and '.join(kinds)}",
-            remedy="Convert them first, for example with y.astype(str).",
+            "labels of one type",
+            f"a mix of {' and '.join(kinds)}",
+            "Convert them first, for example with y.astype(str).",
         ) from error
     if 0 < len(classes) < min_classes:
         raise InputError(
@@ -239,11 +235,11 @@ def check_number(
     try:
         number = float(value)
     except (TypeError, ValueError) as error:
-        raise bad_parameter(owner, name, allowed=allowed, got=value) from error
+        raise bad_parameter(owner, name, allowed, value) from error
     low_ok = number > low if open_low else number >= low
     high_ok = number < high if open_high else number <= high
     if not (np.isfinite(number) and low_ok and high_ok):
-        raise bad_parameter(owner, name, allowed=allowed, got=value)
+        raise bad_parameter(owner, name, allowed, value)
     return number
 
 
@@ -257,7 +253,7 @@ def check_choice(value: Any, choices: Iterable[Any], *, owner: str, name: str, b
     known = list(choices)
     if not (value is None or isinstance(value, Hashable)) or value not in known:
         allowed = f"one of {', '.join(map(repr, known))}" + (f", or {besides}" if besides else "")
-        raise bad_parameter(owner, name, allowed=allowed, got=repr(value))
+        raise bad_parameter(owner, name, allowed, repr(value))
 
 
 def check_integer(
@@ -272,5 +268,5 @@ def check_integer(
         allowed = (
             "a whole number" + ("" if low is None else f" >= {low}") + (f", or {besides}" if besides else "")
         )
-        raise bad_parameter(owner, name, allowed=allowed, got=value, remedy=remedy)
+        raise bad_parameter(owner, name, allowed, value, remedy)
     return number

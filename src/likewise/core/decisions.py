@@ -63,18 +63,18 @@ def check_model(model: Any, *, owner: str) -> None:
         raise bad_parameter(
             owner,
             "model",
-            allowed="an object with predict, or a function of a table",
-            got=f"the torch module {type(model).__name__}, which gives scores of tensors",
-            remedy="Wrap it: likewise.models.as_model(module).",
+            "an object with predict, or a function of a table",
+            f"the torch module {type(model).__name__}, which gives scores of tensors",
+            "Wrap it: likewise.models.as_model(module).",
         )
     if isinstance(model, type) or not (hasattr(model, "predict") or callable(model)):
         got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise bad_parameter(
             owner,
             "model",
-            allowed="an object with predict, or a function of a table",
-            got=got,
-            remedy="Pass a fitted model or model.predict.",
+            "an object with predict, or a function of a table",
+            got,
+            "Pass a fitted model or model.predict.",
         )
 
 

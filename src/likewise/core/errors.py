@@ -126,8 +126,8 @@ class MissingExtraError(LikewiseError, ImportError):
     """
 
 
-def bad_parameter(owner: str, name: str, *, allowed: str, got: object, remedy: str = "") -> InputError:
-    """Build the error for one bad parameter: whose, which, what is allowed, what came, what to do."""
+def bad_parameter(owner: str, name: str, allowed: str, got: object, remedy: str = "") -> InputError:
+    """Build the error for one bad parameter; the arguments come in the order of its sentence."""
     shown = got if isinstance(got, str) else repr(got)
     return InputError(f"{owner}: {name!r} must be {allowed}, got {shown}." + (f" {remedy}" if remedy else ""))
 
@@ -148,15 +148,16 @@ def listed(values: Sequence[object], most: int = 12) -> str:
 # Optional dependencies load when used; an absent one says which extra to install.
 
 
-def require(module: str, *, extra: str, why: str) -> ModuleType:
-    """Import an optional module, or raise an error that tells how to get it."""
+def require(module: str, *, why: str, extra: str = "") -> ModuleType:
+    """Import an optional module, or raise an error that tells how to get it: by an extra of ours, or by its own name."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
             raise
+        package = f"'likewise[{extra}]'" if extra else module
         raise MissingExtraError(
-            f"{why} needs {module!r}, which is not installed. Run: pip install 'likewise[{extra}]'"
+            f"{why} needs {module!r}, which is not installed. Run: pip install {package}"
         ) from error
 
 

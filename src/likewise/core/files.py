@@ -22,6 +22,7 @@ import numpy as np
 
 from likewise.core.checks import to_numpy
 from likewise.core.errors import FormatError, InputError, did_you_mean
+from likewise.core.text import option
 
 
 @contextmanager
@@ -122,6 +123,21 @@ def check_replaceable(path: str | os.PathLike[str], *, owner: str = "") -> None:
         raise InputError(f"{begin}{str(path)!r} is a folder. Name a file in it.")
     if not stat.S_ISREG(mode):
         raise InputError(f"{begin}{str(path)!r} is a device or a pipe. Choose another name.")
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool, owner: str = "") -> Path:
+    """Return the path of a file to be written, or raise an error that says why it cannot be."""
+    target, begin = Path(path), f"{owner}: " if owner else ""
+    if not target.parent.is_dir():
+        raise InputError(f"{begin}{str(target.parent)!r} does not exist. Make the folder first.")
+    check_replaceable(target, owner=owner)
+    if target.exists() and not overwrite:
+        raise InputError(
+            f"{begin}{str(target)!r} exists already. Choose another name, or replace it ({option('overwrite')})."
+        )
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{begin}{str(target.parent)!r} cannot be written to.")
+    return target
 
 
 def read_file(path: str | os.PathLike[str], *, largest: int = LARGEST_TEXT, **choices: str) -> bytes:

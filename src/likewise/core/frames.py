@@ -79,9 +79,9 @@ def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
         raise bad_parameter(
             owner,
             name,
-            allowed="a pandas, polars or arrow table with named columns",
-            got=type(table).__name__,
-            remedy="Wrap an array as pandas.DataFrame(array, columns=[...]).",
+            "a pandas, polars or arrow table with named columns",
+            type(table).__name__,
+            "Wrap an array as pandas.DataFrame(array, columns=[...]).",
         )
     frame: pd.DataFrame = (
         table if isinstance(table, pd.DataFrame) else nw.from_native(table, eager_only=True).to_pandas()

@@ -34,9 +34,7 @@ _PLURAL = {"one", "other"}
 def check_language(language: str, *, owner: str) -> str:
     """Return a language that there are texts in, or raise."""
     if language not in LANGUAGES:
-        raise bad_parameter(
-            owner, "language", allowed=f"one of {', '.join(map(repr, LANGUAGES))}", got=repr(language)
-        )
+        raise bad_parameter(owner, "language", f"one of {', '.join(map(repr, LANGUAGES))}", repr(language))
     return language
 
 

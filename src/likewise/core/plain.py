@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Collection, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,17 @@ def to_json(document: Any) -> str:
     """Return the text of a JSON file, printable."""
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     return printable(text, keep="\n") + "\n"
+
+
+class Written:
+    """An answer that is printed, and saved as a page or as everything that is known of it."""
+
+    def __str__(self) -> str:
+        text: str = import_module("likewise.report.writing").text_of(self)
+        return text
+
+    def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
+        """Write the page (.html) or everything that is known (.json); returns the path."""
+        return import_module("likewise.report.writing").save(
+            self, path, language=language, overwrite=overwrite
+        )

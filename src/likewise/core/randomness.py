@@ -33,9 +33,9 @@ def numpy_generator(random_state: RandomState) -> np.random.Generator:
     raise bad_parameter(
         "random_state",
         "random_state",
-        allowed="an int >= 0, a numpy Generator or RandomState, or None",
-        got=random_state,
-        remedy="Pass random_state=0 for a reproducible run.",
+        "an int >= 0, a numpy Generator or RandomState, or None",
+        random_state,
+        "Pass random_state=0 for a reproducible run.",
     )
 
 

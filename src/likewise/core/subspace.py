@@ -42,9 +42,9 @@ class Subspace:
             raise bad_parameter(
                 "Subspace",
                 "basis",
-                allowed="a matrix with one column per direction",
-                got=f"{self.basis.ndim} dimension(s)",
-                remedy="Use Subspace.from_directions for a list of directions.",
+                "a matrix with one column per direction",
+                f"{self.basis.ndim} dimension(s)",
+                "Use Subspace.from_directions for a list of directions.",
             )
         if self.basis.shape[1]:
             gram = to_numpy(self.basis.T @ self.basis).astype(float)
@@ -53,9 +53,9 @@ class Subspace:
                 raise bad_parameter(
                     "Subspace",
                     "basis",
-                    allowed="orthonormal columns",
-                    got="columns that are not",
-                    remedy="Use Subspace.from_directions, which orthonormalises any directions.",
+                    "orthonormal columns",
+                    "columns that are not",
+                    "Use Subspace.from_directions, which orthonormalises any directions.",
                 )
 
     @classmethod
@@ -84,8 +84,8 @@ class Subspace:
             raise bad_parameter(
                 "Subspace.from_directions",
                 "directions",
-                allowed="a matrix with one row per direction",
-                got=f"{matrix.ndim} dimensions",
+                "a matrix with one row per direction",
+                f"{matrix.ndim} dimensions",
             )
         xp = namespace(matrix)
         if not bool(xp.isfinite(matrix).all()):

@@ -249,9 +249,9 @@ def _lookup(vectors: str | PathLike[str] | WordVectors | None, lists: _Lists) ->
     raise bad_parameter(
         OWNER,
         "vectors",
-        allowed="None, the path of a vectors file, or WordVectors",
-        got=type(vectors).__name__,
-        remedy="Read a file with read_word_vectors(path, words), or pass its path.",
+        "None, the path of a vectors file, or WordVectors",
+        type(vectors).__name__,
+        "Read a file with read_word_vectors(path, words), or pass its path.",
     )
 
 

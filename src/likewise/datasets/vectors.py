@@ -50,9 +50,7 @@ class WordVectors:
         object.__setattr__(self, "words", tuple(self.words))
         object.__setattr__(self, "vectors", np.asarray(self.vectors, dtype=np.float32))
         if self.vectors.ndim != 2:
-            raise bad_parameter(
-                "WordVectors", "vectors", allowed="a matrix", got=f"{self.vectors.ndim} dimension(s)"
-            )
+            raise bad_parameter("WordVectors", "vectors", "a matrix", f"{self.vectors.ndim} dimension(s)")
         check_same_length("WordVectors", words=self.words, vectors=self.vectors)
         rows = {word: row for row, word in enumerate(self.words)}
         if len(rows) < len(self.words):

@@ -81,10 +81,10 @@ def read_names(names: str | PathLike[str] | Iterable[str], *, owner: str) -> tup
             values = list(names)
         except TypeError as error:
             raise bad_parameter(
-                owner, "names", allowed='"census", the path of a CSV file or a list of names', got=names
+                owner, "names", '"census", the path of a CSV file or a list of names', names
             ) from error
         if not all(isinstance(value, str) for value in values):
-            raise bad_parameter(owner, "names", allowed="a list of strings", got=values[:3])
+            raise bad_parameter(owner, "names", "a list of strings", values[:3])
     found = unique(word for word in (value.strip().lower() for value in values) if word)
     if not found:
         raise InputError(f"{owner}: 'names' has no names in it. Pass at least one.")

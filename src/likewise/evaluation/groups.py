@@ -254,7 +254,7 @@ def groups_by_attribute(
     """Return the group of each person by attribute; crossed ones are named ``"sex × race"``."""
     if isinstance(attributes, str):
         allowed, remedy = "a list of column names", f"Pass [{attributes!r}]."
-        raise bad_parameter(owner, "attributes", allowed=allowed, got=attributes, remedy=remedy)
+        raise bad_parameter(owner, "attributes", allowed, attributes, remedy)
     found: dict[str, np.ndarray[Any, Any]] = {}
     table = Table.of(frame, owner=owner) if attributes else None
     for wanted in attributes:

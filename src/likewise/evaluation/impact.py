@@ -142,9 +142,7 @@ def above_median(scores: Any) -> BoolArray:
     """
     numbers: FloatArray = np.asarray(scores, dtype=float)
     if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
-        raise bad_parameter(
-            "above_median", "scores", allowed="finite numbers, one for each person", got="others"
-        )
+        raise bad_parameter("above_median", "scores", "finite numbers, one for each person", "others")
     return np.asarray(numbers > np.median(numbers))
 
 
@@ -185,7 +183,7 @@ def impact_ratios(
     least = check_number(small_share, owner=owner, name="small_share", low=0, high=1)
     chosen = np.asarray(selected)
     if chosen.ndim != 1 or not np.isin(chosen, (0, 1)).all():
-        raise bad_parameter(owner, "selected", allowed="True or False for each person", got="others")
+        raise bad_parameter(owner, "selected", "True or False for each person", "others")
     groups = pd.Series(np.asarray(group, dtype=object))
     check_same_length(owner, selected=chosen, group=groups.to_numpy())
     known = groups.notna().to_numpy()

@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.checks import (
-    BoolArray,
-    FloatArray,
-    check_labels,
-    check_same_length,
-    check_share,
-    to_numpy,
-)
+from likewise.core.checks import BoolArray, FloatArray, check_labels, check_same_length, check_share, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Interval, Measure
 from likewise.core.text import text_table
@@ -200,7 +193,7 @@ def _scores(values: Any, *, owner: str, name: str) -> FloatArray:
     if scores.dtype.kind not in "biuf" or (scores.ndim != 1 and scores.shape[1:] != (2,)):
         allowed = "numbers of shape (n,), or logits of two classes of shape (n, 2)"
         got = f"an array of shape {scores.shape} and type {scores.dtype}"
-        raise bad_parameter(owner, name, allowed=allowed, got=got)
+        raise bad_parameter(owner, name, allowed, got)
     scores = scores.astype(float)
     if len(scores) == 0:
         raise InputError(f"{owner}: {name!r} is empty. Pass the score of at least one word.")
@@ -223,14 +216,14 @@ def _is_first(
             raise bad_parameter(
                 owner,
                 name,
-                allowed="two values whose order is known",
-                got=", ".join(map(repr, seen[:5])),
-                remedy=f"Pass {name}_order=(first, second): the gap is first − second.",
+                "two values whose order is known",
+                ", ".join(map(repr, seen[:5])),
+                f"Pass {name}_order=(first, second): the gap is first − second.",
             )
         order = (sides[0][0], sides[1][0])
     if len(order) != 2 or sorted(map(str, order)) != sorted(map(str, seen)):
         allowed = f"the two values in {name!r} ({', '.join(map(repr, seen))})"
-        raise bad_parameter(owner, f"{name}_order", allowed=allowed, got=order)
+        raise bad_parameter(owner, f"{name}_order", allowed, order)
     return np.asarray(values == order[0])
 
 
@@ -244,7 +237,7 @@ def _sentence_differences(sentences: Any, owner: str) -> FloatArray:
         return np.array([first - second])
     if scores.ndim not in (2, 3) or scores.shape[1:] not in ((2,), (2, 2)) or len(scores) == 0:
         allowed = "scores of two sentences, of shape (2,), or of k pairs, of shape (k, 2)"
-        raise bad_parameter(owner, "sentences", allowed=allowed, got=f"an array of shape {scores.shape}")
+        raise bad_parameter(owner, "sentences", allowed, f"an array of shape {scores.shape}")
     flat = scores.reshape(-1) if scores.ndim == 2 else scores.reshape(-1, 2)
     pairs = _scores(flat, owner=owner, name="sentences").reshape(-1, 2)
     return np.asarray(pairs[:, 0] - pairs[:, 1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.experiments.study import Published, Study, StudyMeasure
+from likewise.experiments.study import Study
 from likewise.improving.cells import CellResult, plain_settings
 
 if TYPE_CHECKING:
@@ -129,61 +129,9 @@ STEPS, ADVERSARY_STEPS = 12_000, 18_000
 PLAIN_LR = 5e-5
 QUICK_STEPS, QUICK_PEOPLE, QUICK_TREES = 20, 1500, 5
 
-MEASURES = (
-    StudyMeasure("accuracy", "Accuracy", 3, "higher"),
-    StudyMeasure("balanced accuracy", "B-Acc", 3, "higher"),
-    StudyMeasure("S-Con", "S-Con", 3, "higher"),
-    StudyMeasure("GR-Con", "GR-Con", 3, "higher"),
-    StudyMeasure("Gap_RMS sex", "Gap RMS gender", 3, "lower"),
-    StudyMeasure("Gap_RMS race", "Gap RMS race", 3, "lower"),
-    StudyMeasure("Gap_max sex", "Gap max gender", 3, "lower"),
-    StudyMeasure("Gap_max race", "Gap max race", 3, "lower"),
-)
-
-# Tables 4 and 5 of the paper, in the order of MEASURES: mean and standard error. CoCL's row was taken by the
-# authors from de-Arteaga et al. (2019), without standard errors.
-_PAPER: dict[str, tuple[tuple[float, float | None] | None, ...]] = {
-    "Baseline": (
-        (0.813, 0.001), (0.829, 0.001), (0.848, 0.008), (0.865, 0.004),
-        (0.179, 0.004), (0.089, 0.003), (0.216, 0.003), (0.105, 0.003),
-    ),
-    "Project": (
-        (0.813, 0.001), (0.827, 0.001), (0.868, 0.005), (1.0, 0.0),
-        (0.145, 0.004), (0.064, 0.003), (0.192, 0.004), (0.086, 0.004),
-    ),
-    "Adv. debiasing": (
-        (0.812, 0.001), (0.815, 0.002), (0.807, 0.002), (0.841, 0.012),
-        (0.082, 0.005), (0.070, 0.006), (0.110, 0.006), (0.078, 0.005),
-    ),
-    "CoCL": (
-        None, (0.790, None), None, None,
-        (0.163, None), (0.080, None), (0.201, None), (0.109, None),
-    ),
-    "SenSR": (
-        (0.787, 0.003), (0.789, 0.003), (0.934, 0.012), (0.984, 0.000),
-        (0.068, 0.004), (0.055, 0.003), (0.087, 0.005), (0.067, 0.004),
-    ),
-}  # fmt: skip
-
-PUBLISHED = {
-    (method, measure.key): Published(*figure)
-    for method, figures in _PAPER.items()
-    for measure, figure in zip(MEASURES, figures, strict=True)
-    if figure is not None
-}
-
 
 @dataclass(frozen=True)
-class _Method:
-    """How a method of the table is made, what to say about it, and about how many CPU seconds it takes."""
-
-    make: Callable[[], Any] | BoostingRow
-    note: str
-    cost: float
-
-
-@dataclass(frozen=True)
-class AdultStudy(Study):
+class AdultStudy(Study, label="adult"):
     """Tables 2, 4 and 5: seed i trains on split i of Adult.
 
     Parameters
@@ -201,24 +149,10 @@ class AdultStudy(Study):
     (12000, 0.934)
     """
 
-    label, heading = "adult", "Adult: paper Tables 2, 4 and 5"
-    measures = MEASURES
-    published = PUBLISHED
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The paper's, then ours."""
-        return tuple(_METHODS)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the data are."""
+    def words(self, method: str | None = None) -> dict[str, Any]:
+        """Who the people are, and who is comparable."""
         people = "45,222 people" if not self.quick else f"the first {QUICK_PEOPLE:,} people of each part"
-        return (
-            f"{people}, 41 encoded columns; seed i is the 80/20 split i. Batches of 1,000, as many of either label.",
-            "S-Con: share of people with the same decision as husband and as wife. GR-Con: the same for all four "
-            "combinations of gender and race. Gaps are between the groups' rates of right decisions (Appendix D.5).",
-        )
+        return {"people": people, "subspace": _SUBSPACE}
 
     def settings(self, method: str) -> dict[str, Any]:
         """Data and every parameter of the estimator."""
@@ -226,20 +160,16 @@ class AdultStudy(Study):
         own = row.settings() if row is not None else {"estimator": plain_settings(self.estimator(method))}
         return {"data": "adult", "people": QUICK_PEOPLE if self.quick else None, **own}
 
-    def note(self, method: str) -> str:
-        """What the method used and was told."""
-        return _METHODS[method].note
-
     def cost(self, method: str) -> float:
         """CPU seconds, measured."""
-        return 1.0 if self.quick else _METHODS[method].cost
+        return 1.0 if self.quick else float(self.told["costs"][method])
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
         """Return the estimator of a method, not fitted."""
         row = self._row(method)
         if row is not None:
             return row.estimator().set_params(random_state=seed)
-        make: Any = _METHODS[method].make
+        make: Any = _METHODS[method]
         estimator = make()
         if self.quick:
             estimator.set_params(n_steps=QUICK_STEPS)
@@ -247,7 +177,7 @@ class AdultStudy(Study):
 
     def _row(self, method: str) -> BoostingRow | None:
         """The row of a method of boosted trees; None for the others."""
-        row = _METHODS[method].make
+        row = _METHODS[method]
         if not isinstance(row, BoostingRow):
             return None
         if not self.quick:
@@ -267,14 +197,16 @@ class AdultStudy(Study):
             model, extras = row.fitted(train, data.y_train[some], seed)
             measured = evaluate(model, test, y).values
             extras |= audited_gaps(model, train, test, y, data.domain)
-            return CellResult({measure.key: float(measured[measure.key]) for measure in MEASURES}, extras)
+            return CellResult(
+                {measure.key: float(measured[measure.key]) for measure in self.measures}, extras
+            )
         estimator = self.estimator(method, seed).fit(data.X_train[some], data.y_train[some])
         # Standard errors come from the seeds; the intervals of a single split are not looked at.
         measured = evaluate(estimator, data.X_test[some], data.y_test[some]).values
         extras = {"status": estimator.status_, "steps": int(estimator.n_iter_)}
         if hasattr(estimator, "search"):
             extras["lambda"] = float(estimator.history_["lambda_"][-1])
-        return CellResult({measure.key: float(measured[measure.key]) for measure in MEASURES}, extras)
+        return CellResult({measure.key: float(measured[measure.key]) for measure in self.measures}, extras)
 
 
 @cache
@@ -313,81 +245,29 @@ def _preset(name: str) -> Any:
 # Smaller steps, each tree on half of the columns: settled on the training people of split 0.
 _FAIR_TREES = {"max_depth": 6, "learning_rate": 0.05, "n_estimators": 800, "training__colsample": 0.5}
 _SUBSPACE = "the span of the gender hyperplane and the coordinates of gender and race"
-_METHODS: dict[str, _Method] = {
-    "Baseline": _Method(
-        _make("MLPBaselineClassifier", n_steps=STEPS, lr=PLAIN_LR),
-        "Plain training, 12,000 steps of 5e-5. Told nothing.",
-        22,
+_METHODS: dict[str, Callable[[], Any] | BoostingRow] = {
+    "Baseline": _make("MLPBaselineClassifier", n_steps=STEPS, lr=PLAIN_LR),
+    "Project": _make("ProjectClassifier", paper_subspace=True, n_steps=STEPS, lr=PLAIN_LR),
+    "Adv. debiasing": _make(
+        "AdversarialDebiasingClassifier", list(SENSITIVE), strength=0.001, n_steps=ADVERSARY_STEPS
     ),
-    "Project": _Method(
-        _make("ProjectClassifier", paper_subspace=True, n_steps=STEPS, lr=PLAIN_LR),
-        f"Plain training after projecting off {_SUBSPACE}; 12,000 steps of 5e-5.",
-        24,
+    "CoCL": _make("CoCLClassifier", list(SENSITIVE), n_steps=STEPS),
+    "SenSR": _preset("paper-adult"),
+    "SenSeI": _make(
+        "SenSeIClassifier",
+        paper_subspace=True,
+        as_published=True,
+        eps=1e-3,
+        search=None,
+        training__search_domain="data",
+        n_steps=2000,
+        batch_size=1000,
+        lr=1e-3,
     ),
-    "Adv. debiasing": _Method(
-        _make("AdversarialDebiasingClassifier", list(SENSITIVE), strength=0.001, n_steps=ADVERSARY_STEPS),
-        "Zhang et al. 2018, weight 0.001, 18,000 steps (500 epochs) of 0.001. Told gender and race, as the paper says; the "
-        "authors' program gives its adversary gender only, and lets the rate fall.",
-        90,
-    ),
-    "CoCL": _Method(
-        _make("CoCLClassifier", list(SENSITIVE), n_steps=STEPS),
-        "Romanov et al. 2019 with the vector of gender and race as the proxy, because Adult has no names; 12,000 "
-        "steps. The paper quotes this row from de-Arteaga et al. 2019, who used another network.",
-        36,
-    ),
-    "SenSR": _Method(
-        _preset("paper-adult"),
-        f"Table 3: 12,000 steps of 1e-4, 50 subspace steps of 10 and 40 full steps of 1e-4, ε = 1e-3. Comparable: {_SUBSPACE}.",
-        400,
-    ),
-    "SenSeI": _Method(
-        _make(
-            "SenSeIClassifier",
-            paper_subspace=True,
-            as_published=True,
-            eps=1e-3,
-            search=None,
-            training__search_domain="data",
-            n_steps=2000,
-            batch_size=1000,
-            lr=1e-3,
-        ),
-        f"Yurochkin and Sun 2021, ρ = 5, 2,000 steps. Comparable: {_SUBSPACE}.",
-        36,
-    ),
-    "likewise best": _Method(
-        _preset("adult-best"),
-        "Preset 'adult-best', 2,000 steps. Told gender and race, and that a husband and a wife are comparable, which "
-        "is what S-Con measures.",
-        20,
-    ),
-    "likewise best, untold": _Method(
-        _preset("adult-best-untold"),
-        "Preset 'adult-best-untold', 2,000 steps. Told gender and race only.",
-        20,
-    ),
-    "Boosting": _Method(
-        BoostingRow(blind=False),
-        "Boosted trees (XGBoost) of the raw columns, gender and race among them. Told nothing.",
-        4,
-    ),
-    "TwinConsensus": _Method(
-        BoostingRow(blind=False, consensus=True),
-        "The same trees; the answer is the mean over a person's twins: both genders, both races, husband and wife. "
-        "Nothing is trained for it.",
-        9,
-    ),
-    "Fair boosting": _Method(
-        BoostingRow(choice=PenaltyChoice(), choices=_FAIR_TREES),
-        "Boosted trees that see neither gender nor race nor whether a spouse is a husband or a wife, with a penalty on "
-        "the groups' differences: the least of 1.25, 1.5, 1.75, 2, 2.5 and 3 whose Gap RMS is at most .056 (gender) and "
-        ".046 (race) in a cross-validation of the split's own training people.",
-        60,
-    ),
-    "Fair boosting, ε = 0.1": _Method(
-        BoostingRow(choices={"eps": 0.1}),
-        "Trees of the default shape that see none of these either, each grown on the worst case within ε = .1 of those before.",
-        10,
-    ),
+    "likewise best": _preset("adult-best"),
+    "likewise best, untold": _preset("adult-best-untold"),
+    "Boosting": BoostingRow(blind=False),
+    "TwinConsensus": BoostingRow(blind=False, consensus=True),
+    "Fair boosting": BoostingRow(choice=PenaltyChoice(), choices=_FAIR_TREES),
+    "Fair boosting, ε = 0.1": BoostingRow(choices={"eps": 0.1}),
 }

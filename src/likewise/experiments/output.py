@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,11 @@ from likewise.core.frames import csv_text
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_number, to_json
 from likewise.core.text import once_each
-from likewise.experiments.study import BETTER, WORSE, Entry, Row, Study, StudyTable, make_table
+from likewise.experiments.study import BETTER, WORSE, Entry, Study, StudyTable, make_table
 from likewise.improving.cells import Cell, Store, plain_settings
-from likewise.report.page import Answer, render_page, results_table, section
+from likewise.report.page import Answer, render_page
 from likewise.report.provenance import Provenance
+from likewise.report.templates import asset, templates
 from likewise.report.writing import check_own_folder, write_text
 
 if TYPE_CHECKING:
@@ -147,52 +147,20 @@ def draw_svg(figure: Figure) -> bytes:
 def render_study(table: StudyTable, drawings: Mapping[str, bytes]) -> str:
     """Return a study's page."""
     study = table.study
-    unfinished = ", ".join(f"{method} ({count} of {table.seeds})" for method, count in table.missing.items())
-    missing = f"<p><strong>Not finished: {escape(unfinished)}.</strong></p>" if unfinished else ""
-    heads = ["Method", *(f"{m.title} {_ARROWS[m.better]}" for m in study.measures), "CPU s"]
-    results = results_table("Table", heads, [_row(row) for row in table.rows])
-    remarks = "".join(f"<p>{escape(line)}</p>" for line in study.remarks)
-    sections = [section("Ours and the paper's", missing + results + remarks, id="table", lede=table.legend)]
-    if drawings:
-        shown = "".join(
-            f'<figure><img alt="{escape(name.replace("-", " ").capitalize())}" '
-            f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"></figure>'
-            for name, svg in drawings.items()
-        )
-        sections.append(section("Figures", shown, id="figures"))
-    sections.append(section("What each method used", "".join(map(_method, table.rows)), id="methods"))
+    template = templates("en").from_string(asset("study.html.j2", "likewise.experiments"))
+    shown = {name: base64.b64encode(svg).decode() for name, svg in drawings.items()}
+    body = template.render(table=table, drawings=shown, arrows=_ARROWS, marks=_WORDS, once_each=once_each)
     packages = ", ".join(f"{name} {number}" for name, number in table.versions.items())
     made = f"{table.cpu_seconds / 60:.1f} CPU minutes in all. {packages}."
     return render_page(
         study.title,
-        sections,
+        [body],
         texts=Texts(),
         answer=Answer("Reproduction", "plain", [f"{study.title}: {table.seeds} seeds.", made]),
         provenance=Provenance.now(
             command=f"likewise reproduce {study.name} --seeds {table.seeds}"
         ).document(),
     )
-
-
-def _row(row: Row) -> str:
-    cells = "".join(_entry(entry) for entry in row.entries)
-    seeds = f'<span class="small">{len(row.seeds)} seed{"s" * (len(row.seeds) != 1)}</span>'
-    return f'<tr><th scope="row">{escape(row.method)}{seeds}</th>{cells}<td class="right">{row.cpu_seconds:,.0f}</td></tr>'
-
-
-def _entry(entry: Entry) -> str:
-    words, kind = _WORDS.get(entry.mark, ""), "good" if entry.mark == BETTER else "bad"
-    mark = f' <span class="{kind}" title="{words} than the paper">{entry.mark}</span>' if words else ""
-    paper = f'<span class="small">paper {escape(entry.theirs)}</span>' if entry.theirs else ""
-    return f'<td class="right">{escape(entry.ours)}{mark}<br>{paper}</td>'
-
-
-def _method(row: Row) -> str:
-    told = "".join(
-        f'<p class="muted small">Warned: {escape(line)}{f" ({count}×)" if count > 1 else ""}</p>'
-        for line, count in once_each(row.warnings)
-    )
-    return f"<h3>{escape(row.method)}</h3><p>{escape(row.note)}</p>{told}"
 
 
 _FILES = ("table.csv", "cells.csv", "table.md", "index.html")

@@ -13,7 +13,7 @@ from likewise.core.checks import IntArray
 from likewise.datasets.sentiment import SentimentData
 from likewise.datasets.words import capitalised
 from likewise.experiments.sentiment import known_to
-from likewise.experiments.study import Study, StudyMeasure
+from likewise.experiments.study import Study
 from likewise.improving.cells import CellResult, plain_settings
 from likewise.text.term_swap import Template
 
@@ -99,7 +99,7 @@ N_CONSENSUS, QUICK_CONSENSUS = 16, 4
 
 
 @dataclass(frozen=True)
-class SentencesStudy(Study):
+class SentencesStudy(Study, label="sentences"):
     """Sentences from the opinion lexicon with a first name in them; seed i is split i of the words.
 
     Parameters
@@ -112,22 +112,6 @@ class SentencesStudy(Study):
     >>> SentencesStudy().methods
     ('Baseline', 'Project', 'SenSR', 'SenSeI', 'TwinConsensus')
     """
-
-    label, heading = "sentences", "Sentiment of sentences with names in context"
-    measures = (
-        StudyMeasure("accuracy", "Accuracy", 3, "higher"),
-        StudyMeasure("race gap", "Race gap", 3, "lower"),
-        StudyMeasure("gender gap", "Gender gap", 3, "lower"),
-        StudyMeasure("spread", "Spread of names", 3, "lower"),
-    )
-    methods = ("Baseline", "Project", "SenSR", "SenSeI", "TwinConsensus")
-    remarks = (
-        "5,609 training and 624 test sentences, each one of four templates with an opinion word and a first name "
-        "of the census; the words of the two parts never meet. A sentence is the mean of the bundled GloVe vectors "
-        "of its words, which are few: the name, the opinion and little else.",
-        "Gaps are measured by swapping: 20 test sentences with each of 86 names never trained on, difference of "
-        "mean log odds by race and by gender, by size. Spread is the standard deviation of a name's mean.",
-    )
 
     @property
     def n_consensus(self) -> int:
@@ -144,14 +128,13 @@ class SentencesStudy(Study):
             "consensus": self.n_consensus if method == "TwinConsensus" else 0,
         }
 
-    def note(self, method: str) -> str:
-        """What the method used and was told."""
-        return _NOTES[method].format(count=DIRECTIONS, names=self.n_consensus)
+    def words(self, method: str | None = None) -> dict[str, Any]:
+        """Directions and names of the notes."""
+        return {"count": DIRECTIONS, "names": self.n_consensus}
 
     def cost(self, method: str) -> float:
         """CPU seconds, measured."""
-        whole = {"SenSR": 20.0, "SenSeI": 10.0, "TwinConsensus": 12.0}.get(method, 6.0)
-        return whole * (0.4 if self.quick else 1.0)
+        return float(self.told["costs"][method]) * (0.4 if self.quick else 1.0)
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
         """Return the estimator of a method, not fitted."""
@@ -213,13 +196,3 @@ def _measured(model: Any, task: SentenceTask) -> dict[str, float]:
         "gender gap": abs(float(by_name[male].mean() - by_name[~male].mean())),
         "spread": float(by_name.std()),
     }
-
-
-_NOTES = {
-    "Baseline": "Plain training on the sentences' vectors. Told nothing.",
-    "Project": "Plain training after projecting off {count} directions learned from swapped training sentences.",
-    "SenSR": "The same {count} directions, ε = 0.1, the search of the paper's Table 3.",
-    "SenSeI": "The same {count} directions; predictions of a sentence and its worst comparable one, within the reach of the data, "
-    "kept near; ε = 0.001, ten steps along the directions.",
-    "TwinConsensus": "The baseline, answering with the mean log odds over {names} swaps of the name, drawn from those trained on; nothing is trained again.",
-}

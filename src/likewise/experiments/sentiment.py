@@ -13,7 +13,7 @@ import numpy as np
 
 from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, require
-from likewise.experiments.study import Cells, Published, Study, StudyMeasure
+from likewise.experiments.study import Cells, Study
 from likewise.improving.cells import CellResult, plain_settings
 
 if TYPE_CHECKING:
@@ -24,41 +24,9 @@ if TYPE_CHECKING:
     from likewise.datasets.sentiment import SentimentData
     from likewise.experiments.sentiment_data import SentimentWords
 
-# Table 1 of the paper: its columns and its figures.
-
-
-MEASURES = (
-    StudyMeasure("accuracy", "Accuracy", 3, "higher"),
-    StudyMeasure("race gap", "Race gap", 2, "lower"),
-    StudyMeasure("gender gap", "Gender gap", 2, "lower"),
-    StudyMeasure("cuisine gap", "Cuisine gap", 2, "lower"),
-    StudyMeasure("spread", "Spread of names", 2, "lower"),
-)
-
-# Table 1 of the paper, in the order of MEASURES without the last, which the paper only draws.
-_PAPER: dict[str, tuple[tuple[float, float], ...]] = {
-    "Baseline": ((0.95, 0.01), (7.01, 0.44), (5.59, 0.37), (4.10, 0.44)),
-    "SenSR": ((0.94, 0.01), (0.30, 0.05), (0.19, 0.03), (0.23, 0.05)),
-    "SenSR-E": ((0.93, 0.01), (0.11, 0.04), (0.04, 0.03), (1.11, 0.15)),
-    "Project": ((0.94, 0.01), (1.00, 0.56), (1.99, 0.58), (1.70, 0.41)),
-    "Sinha+": ((0.94, 0.01), (3.88, 0.26), (1.42, 0.29), (1.33, 0.18)),
-    "Bolukbasi+": ((0.94, 0.01), (6.85, 0.53), (4.33, 0.46), (3.44, 0.29)),
-}
-
-PUBLISHED = {
-    (method, measure.key): Published(*figure)
-    for method, figures in _PAPER.items()
-    for measure, figure in zip(MEASURES, figures, strict=False)
-}
-
-METHODS = tuple(_PAPER)
-
-
 # Figure 2 of the paper: how each method rates names, by race and by gender.
 
 
-# Two of Okabe and Ito's colours, which people with every kind of colour vision tell apart.
-COLOURS = ("#0072b2", "#d55e00")
 PANELS = (("race", ("white", "black")), ("gender", ("female", "male")))
 
 
@@ -106,7 +74,9 @@ def draw_names(cells: Cells, methods: Sequence[str]) -> Figure | None:
 
 def _panel(axes: Axes, boxes: dict[str, list[FloatArray]]) -> None:
     """One pair of boxes per method."""
-    for (group, values), colour, shift in zip(boxes.items(), COLOURS, (-0.19, 0.19), strict=True):
+    from likewise.report.plots import COLOURS
+
+    for (group, values), colour, shift in zip(boxes.items(), COLOURS, (-0.19, 0.19), strict=False):
         drawn = axes.boxplot(
             values,
             positions=np.arange(len(values)) + shift,
@@ -131,7 +101,7 @@ SHARE_OF_DIRECTIONS = 6
 
 
 @dataclass(frozen=True)
-class SentimentStudy(Study):
+class SentimentStudy(Study, label="sentiment"):
     """Table 1 and Figure 2: seed i trains on split i of the opinion words.
 
     Parameters
@@ -169,10 +139,6 @@ class SentimentStudy(Study):
     n_directions: int | None = None
     n_expert_directions: int | None = None
 
-    measures = MEASURES
-    methods = METHODS
-    published = PUBLISHED
-
     def __post_init__(self) -> None:
         for name in ("vectors", "names"):
             path = getattr(self, name)
@@ -199,38 +165,36 @@ class SentimentStudy(Study):
     def title(self) -> str:
         """Heading."""
         which = "GloVe 6B, 100 numbers a word" if self.vectors is None else Path(self.vectors).name
-        trial = " (quick trial: the figures mean nothing)" * self.quick
-        return f"Sentiment: paper Table 1 and Figure 2, with {which}{trial}"
+        return super().title.format(which=which)
 
     @property
     def steps(self) -> int:
         """Updates of every method."""
         return self.n_steps or (QUICK_STEPS if self.quick else STEPS)
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the data are, and how the training differs from the paper's."""
+    def words(self, method: str | None = None) -> dict[str, Any]:
+        """What the data are, how the training differs from the paper's, and what a method takes."""
         words = self._words()
         data, found = words.data, words.data.coverage
-        source = "the US Census list" if self.names is None else Path(self.names).name
+        people = len(data.evaluation_vectors)
+        if method is not None:
+            count, hidden = self.directions(method), QUICK_HIDDEN if self.quick else HIDDEN
+            span = "the span" if count >= people else f"the {count} leading directions"
+            return {"count": count, "hidden": hidden, "people": people, "span": span}
         scaled = (
-            ""
-            if self.vectors is None
-            else f" The vectors were multiplied by {words.scale:.2f}: a coordinate is then as large as in the bundled "
+            f" The vectors were multiplied by {words.scale:.2f}: a coordinate is then as large as in the bundled "
             "GloVe vectors, which the search's step sizes and ε are about."
         )
-        return (
-            f"{len(data.words):,} opinion words of {data.X.shape[1]} numbers; seed i is the 90/10 split i. Batches of "
-            f"1,000, as many positive as negative words.{scaled}",
-            f"{len(data.name_words):,} names of {source} have a vector and teach the metric; the evaluation names "
-            f"were taken out of them. Evaluated on {found['white names'].found} white and "
-            f"{found['black names'].found} black names of Caliskan et al. (2017), where the paper's vectors "
-            "(glove.42B.300d) had 49 and 45.",
-            _trained_for(self.steps),
-            "Gaps are differences of mean logits, by size. Spread is the standard deviation of the logits of all "
-            "evaluation names: 0 if every name is treated alike. The paper gives accuracy in whole percent, and "
-            "does not say whether its ± are standard errors or deviations of ten runs.",
-        )
+        return {
+            "n_words": len(data.words),
+            "width": data.X.shape[1],
+            "scaled": "" if self.vectors is None else scaled,
+            "n_names": len(data.name_words),
+            "source": "the US Census list" if self.names is None else Path(self.names).name,
+            "white": found["white names"].found,
+            "black": found["black names"].found,
+            "trained": _trained_for(self.steps),
+        }
 
     def directions(self, method: str) -> int:
         """Return how many sensitive directions a method takes."""
@@ -258,19 +222,6 @@ class SentimentStudy(Study):
         if method == "Bolukbasi+":
             chosen["debiased"] = "unit length, times the root mean square length of the opinion words"
         return chosen
-
-    def note(self, method: str) -> str:
-        """What the method used and was told."""
-        if method == "SenSR-E":
-            people = len(self._words().data.evaluation_vectors)
-            count = self.directions(method)
-            which = "the span" if count >= people else f"the {count} leading directions"
-            return (
-                f"SenSR with {which} of the {people} evaluation names as sensitive directions. Told the very names "
-                "it is evaluated on."
-            )
-        hidden = QUICK_HIDDEN if self.quick else HIDDEN
-        return _NOTES[method].format(count=self.directions(method), hidden=f"{hidden:,}")
 
     def cost(self, method: str) -> float:
         """CPU seconds, from 0.15 (100 numbers a word) or 0.35 s (300) per robust step and a tenth for the others."""
@@ -339,16 +290,6 @@ class SentimentStudy(Study):
         return ComparableSubspace(n_components=count).fit(data.name_vectors, groups=one_group).metric_
 
 
-_SEARCH = "Table 3: 10 subspace steps of 0.1 and 10 full steps of 0.01, ε = 0.1"
-_NOTES = {
-    "Baseline": "Plain training, one hidden layer of {hidden}. Told nothing.",
-    "SenSR": f"{_SEARCH}. Comparable: the {{count}} leading directions of a list of names without those evaluated.",
-    "Project": "Plain training after projecting off the same {count} directions as SenSR.",
-    "Sinha+": "SenSR with the Euclidean distance: 10 full steps of 0.01, ε = 0.1. Told nothing.",
-    "Bolukbasi+": "Plain training on vectors hard-debiased by pairs such as she and he. Told those pairs.",
-}
-
-
 def _trained_for(steps: int) -> str:
     if steps == PAPER_STEPS:
         return f"Every method is trained for {steps:,} steps, as the paper's."
@@ -377,7 +318,9 @@ def _measured(estimator: Any, data: SentimentData) -> CellResult:
     }
     if hasattr(estimator, "search"):
         extras["lambda"] = float(estimator.history_["lambda_"][-1])
-    return CellResult({measure.key: float(values[measure.key]) for measure in MEASURES}, extras)
+    return CellResult(
+        {measure.key: float(values[measure.key]) for measure in SentimentStudy.measures}, extras
+    )
 
 
 def known_to(estimator: type[Any], settings: dict[str, Any]) -> dict[str, Any]:

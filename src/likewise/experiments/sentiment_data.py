@@ -99,6 +99,6 @@ def leading_directions(rows: FloatArray, count: int) -> FloatArray:
     Not centred: the rows themselves are directions, as the names are in the paper's SenSR-E.
     """
     directions = np.linalg.svd(rows.astype(float), full_matrices=False)[2][:count]
-    # The sign of a singular vector is anybody's choice.
+    # The sign of a singular vector is arbitrary.
     peak = np.abs(directions).argmax(axis=1)
     return np.asarray(directions * np.sign(directions[np.arange(len(directions)), peak])[:, None])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -69,6 +71,12 @@ Cells = Mapping[tuple[str, int], CellResult]
 """Finished cells of a study: (method, seed) to result."""
 
 
+@cache
+def _studies() -> dict[str, Any]:
+    file = resources.files("likewise.experiments") / "assets" / "studies.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
 @dataclass(frozen=True)
 class Study(Computation):
     """An experiment of the paper: methods in rows, measures in columns, seeds to repeat it.
@@ -88,10 +96,27 @@ class Study(Computation):
     label: ClassVar[str]
     """What its folder is called; a quick trial has its own."""
     heading: ClassVar[str]
+    methods: ClassVar[tuple[str, ...]]
     measures: ClassVar[tuple[StudyMeasure, ...]]
     """Columns, in the order shown."""
     published: ClassVar[Mapping[tuple[str, str], Published]] = MappingProxyType({})
     """The paper's figures: (method, measure's key) to figure; what the paper does not tell is left out."""
+    told: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """What `studies.toml` has of it."""
+
+    def __init_subclass__(cls, label: str = "") -> None:
+        """Take over what `studies.toml` says of a study."""
+        super().__init_subclass__()
+        if label:
+            told = _studies()[label]
+            cls.label, cls.heading, cls.told, cls.methods = label, told["heading"], told, tuple(told["notes"])
+            cls.measures = tuple(StudyMeasure(*measure) for measure in told["measures"])
+            cls.published = {
+                (method, measure.key): Published(*figure)
+                for method, figures in told.get("paper", {}).items()
+                for measure, figure in zip(cls.measures, figures, strict=False)
+                if figure
+            }
 
     @property
     def name(self) -> str:
@@ -103,19 +128,23 @@ class Study(Computation):
         """Heading: "Adult: paper Tables 2, 4 and 5"."""
         return self.heading + " (quick trial: the figures mean nothing)" * self.quick
 
+    def words(self, method: str | None = None) -> dict[str, Any]:
+        """What stands in the braces of the remarks, or of the note on a method."""
+        return {}
+
     @property
     def remarks(self) -> tuple[str, ...]:
         """Sentences about the whole study for its page and table: data, vectors, how many directions."""
-        return ()
+        return tuple(text.format(**self.words()) for text in self.told.get("remarks", ()))
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Keys of the measures."""
         return tuple(measure.key for measure in self.measures)
 
-    @abstractmethod
     def note(self, method: str) -> str:
         """Return one sentence about what the method used and was told."""
+        return str(self.told["notes"][method]).format(**self.words(method))
 
     def figures(self, cells: Cells) -> dict[str, Figure]:
         """Return matplotlib figures of the finished cells by file name without ending; none by default.

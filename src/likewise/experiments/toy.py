@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.datasets.toy import ToyData, make_toy
-from likewise.experiments.study import Cells, Study, StudyMeasure
+from likewise.experiments.study import Cells, Study
 from likewise.improving.cells import CellResult, plain_settings
 
 if TYPE_CHECKING:
@@ -25,16 +25,9 @@ EPS = 0.01
 FRESH = 4000
 DRAWN_SEED = 0
 
-MEASURES = (
-    StudyMeasure("tilt", "Tilt |w₁/w₂|", 3, "lower"),
-    StudyMeasure("accuracy majority", "Accuracy, majority", 3, "higher"),
-    StudyMeasure("accuracy minority", "Accuracy, minority", 3, "higher"),
-    StudyMeasure("gap", "Loss added by sideways moves", 3, "lower"),
-)
-
 
 @dataclass(frozen=True)
-class ToyStudy(Study):
+class ToyStudy(Study, label="toy"):
     """Figure 1: logistic regression and SenSR on two groups apart in the horizontal direction only.
 
     Parameters
@@ -48,14 +41,9 @@ class ToyStudy(Study):
     ('Baseline', 'SenSR')
     """
 
-    label, heading = "toy", "Toy: paper Figure 1"
-    measures = MEASURES
-    methods = ("Baseline", "SenSR")
-    remarks = (
-        "500 points, 50 of them in the minority on the right; the groups are apart in the horizontal direction, "
-        "which is the sensitive one. Seed i draws the points and the first weights.",
-        f"Accuracies are of {FRESH:,} fresh points, half of them of the minority. The paper gives no figures.",
-    )
+    def words(self, method: str | None = None) -> dict[str, Any]:
+        """How many points accuracies are of."""
+        return {"fresh": FRESH}
 
     def settings(self, method: str) -> dict[str, Any]:
         """Data, measures and every parameter of the estimator."""
@@ -65,12 +53,6 @@ class ToyStudy(Study):
             "eps": EPS,
             "estimator": plain_settings(self.estimator(method)),
         }
-
-    def note(self, method: str) -> str:
-        """What the method used and was told."""
-        if method == "Baseline":
-            return "Logistic regression."
-        return "Logistic regression trained with SenSR; told that the horizontal direction should not matter."
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
         """Return the estimator of a method, not fitted."""

@@ -19,10 +19,10 @@ from likewise.core.checks import BoolArray, FloatArray, check_number, check_shar
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.files import LARGEST_RESULT, atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
-from likewise.core.plain import beside, plain_cell
+from likewise.core.plain import Written, beside, plain_cell
 from likewise.core.progress import progress_bar
 from likewise.data.case import Counted
-from likewise.explaining.engine import Effort, Least, Status, Written
+from likewise.explaining.engine import Effort, Least, Status
 from likewise.explaining.moves import CostUnit
 from likewise.explaining.situation import LEARNED, ExplanationRequest, Situation, situate
 from likewise.explaining.trees import TreeEngine
@@ -207,7 +207,7 @@ def recourse_of(
         numbers = np.sort(rng.choice(numbers, size=min(int(sample), len(numbers)), replace=False))
     parts = [numbers[first : first + PART] for first in range(0, len(numbers), PART)]
     if part is not None and (len(part) != 2 or not 1 <= part[0] <= part[1]):
-        raise bad_parameter(owner, "part", allowed="(k, n) with 1 ≤ k ≤ n", got=part)
+        raise bad_parameter(owner, "part", "(k, n) with 1 ≤ k ≤ n", part)
     first, step = (1, 1) if part is None else part
     mine = range(first - 1, len(parts), step)
     store = None if folder is None else _Store(Path(folder), situation, numbers)
@@ -355,7 +355,7 @@ class _Store:
         try:
             with np.load(data, allow_pickle=False) as arrays:
                 found = _Solved(*(arrays[name] for name in _Solved.__dataclass_fields__))
-        except Exception as error:  # a damaged archive raises whatever it likes
+        except Exception as error:  # a damaged archive may raise anything
             raise self._damaged(path, str(error)) from error
         cells = found.twins.shape[:2]
         shapes = {found.costs.shape, found.lowers.shape, found.statuses.shape, cells}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -39,20 +38,6 @@ class Effort:
 
     regions: int = 200_000
     seconds: float = 2.0
-
-
-class Written:
-    """An answer that is printed, and saved as a page or as everything that is known of it."""
-
-    def __str__(self) -> str:
-        text: str = import_module("likewise.report.writing").text_of(self)
-        return text
-
-    def save(self, path: Any, *, language: str = "en", overwrite: bool = False) -> Any:
-        """Write the page (.html) or everything that is known (.json); returns the path."""
-        return import_module("likewise.report.writing").save(
-            self, path, language=language, overwrite=overwrite
-        )
 
 
 class Engine(Protocol):

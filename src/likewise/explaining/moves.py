@@ -141,14 +141,12 @@ class Moves:
     ) -> Moves:
         """Read what can be changed; `people` are the table's rows of values, `fixed` columns nobody can change."""
         if unit not in get_args(CostUnit):
-            raise bad_parameter(
-                owner, "cost", allowed=" or ".join(map(repr, get_args(CostUnit))), got=repr(unit)
-            )
+            raise bad_parameter(owner, "cost", " or ".join(map(repr, get_args(CostUnit))), repr(unit))
         known = {column.name for column in layout.columns}
         for name in actions or {}:
             if name not in known:
                 allowed = f"columns that the model uses, such as {sorted(known)[:6]}"
-                raise bad_parameter(owner, "actions", allowed=allowed, got=repr(name))
+                raise bad_parameter(owner, "actions", allowed, repr(name))
         found, scales, steps = [], [], []
         for p, column in enumerate(layout.columns):
             where = f"{owner}: actions[{column.name!r}]"

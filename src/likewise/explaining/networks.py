@@ -70,9 +70,9 @@ class LinearEngine:
             1.0 + abs(need)
         )
         clauses = self.moves.active(own)
-        spoken = {atom.column for clause in clauses for atom in clause}
+        in_rules = {atom.column for clause in clauses for atom in clause}
         free = [p for p in range(len(own)) if self.moves.actions[p].actionable and not fixed[p]]
-        found = [self._options(p, float(own[p]), extra, p in spoken) for p in free]
+        found = [self._options(p, float(own[p]), extra, p in in_rules) for p in free]
         search = _Search(
             own,
             [one for one in found if len(one.values) > 1],
@@ -84,11 +84,11 @@ class LinearEngine:
         )
         return search.run()
 
-    def _options(self, p: int, own: float, extra: float, spoken: bool) -> _Options:
+    def _options(self, p: int, own: float, extra: float, in_rules: bool) -> _Options:
         """What a column offers; options that gain no more than a cheaper one are left out unless a rule names them."""
         column, action = self.layout.columns[p], self.moves.actions[p]
         weights = self._weights[column.slice]
-        if not weights.any() and not spoken:
+        if not weights.any() and not in_rules:
             values = np.array([own])
         elif column.categories:
             values = np.arange(len(column.categories), dtype=np.float64)
@@ -96,7 +96,7 @@ class LinearEngine:
             # Numbers within reach: on the side that gains, or on both.
             (low,), (high,) = self.moves.ends(p, np.array([own]))
             down, up = self.moves.reach(p, own)
-            if not spoken:
+            if not in_rules:
                 down, up = down * (weights[0] <= 0), up * (weights[0] >= 0)
             thin = max(1.0, np.ceil((down + up) / _MOST))
             values = self.moves.moved(p, own, np.arange(-(down // thin), up // thin + 1) * thin)
@@ -111,12 +111,12 @@ class LinearEngine:
         costs = np.where(values == own, 0.0, costs + extra)
         order = np.lexsort((-gains, costs))
         values, costs, gains = values[order], costs[order], gains[order]
-        if not spoken:
+        if not in_rules:
             keep = np.append(True, gains[1:] > np.maximum.accumulate(gains)[:-1])
             values, costs, gains = values[keep], costs[keep], gains[keep]
-        straight = not column.categories and self.moves.straight(p) and not spoken
+        straight = not column.categories and self.moves.straight(p) and not in_rules
         at = np.unique([0, min(1, len(values) - 1), len(values) - 1]) if straight else np.arange(len(values))
-        return _Options(p, values, costs, gains, at, not spoken)
+        return _Options(p, values, costs, gains, at, not in_rules)
 
 
 class _Search:
@@ -300,11 +300,11 @@ class _Program:
         self.limits: list[tuple[_Sum, float]] = []
         # By column: the values that are options of their own, and the numbers of their variables.
         choice: dict[int, tuple[FloatArray, list[int]]] = {}
-        spoken = {atom.column for clause in moves.active(own) for atom in clause}
+        in_rules = {atom.column for clause in moves.active(own) for atom in clause}
         for p in range(layout.n_columns):
             if fixed[p] or not moves.actions[p].actionable:
                 continue
-            values = self._listed(p, p in spoken)
+            values = self._listed(p, p in in_rules)
             if values is None:
                 self._add_steps(p)
             else:
@@ -374,13 +374,13 @@ class _Program:
             if least:
                 self.limits.append(([(switch, least), (number, -1.0)], 0.0))
 
-    def _listed(self, p: int, spoken: bool) -> FloatArray | None:
+    def _listed(self, p: int, in_rules: bool) -> FloatArray | None:
         """Values of a column that become options, each with a variable; None for a number that moves in steps."""
         moves, own = self.engine.moves, self.own[p]
         column = moves.layout.columns[p]
         if column.categories:
             found: FloatArray = np.arange(len(column.categories), dtype=np.float64)
-        elif spoken or not moves.straight(p):
+        elif in_rules or not moves.straight(p):
             down, up = moves.reach(p, own)
             if down + up > MOST_LISTED:
                 return None

@@ -11,9 +11,9 @@ import pandas as pd
 
 from likewise.core.checks import BoolArray, FloatArray, check_number
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.plain import plain_cell
+from likewise.core.plain import Written, plain_cell
 from likewise.data.case import Counted
-from likewise.explaining.engine import Effort, Status, Written
+from likewise.explaining.engine import Effort, Status
 from likewise.explaining.moves import CostUnit
 from likewise.explaining.reasons import Reason, find_reasons, principal, read_reason_codes
 from likewise.explaining.situation import LEARNED, ExplanationRequest, Situation, situate
@@ -295,9 +295,7 @@ def _number(situation: Situation, row: Any) -> int:
     found = np.flatnonzero(np.array([plain_cell(place) == plain_cell(row) for place in listed]))
     if not len(found):
         ends = f"{listed[0]} to {listed[-1]}" if len(listed) else "nobody"
-        raise bad_parameter(
-            situation.owner, "row", allowed=f"the place of a person in the table ({ends})", got=repr(row)
-        )
+        raise bad_parameter(situation.owner, "row", f"the place of a person in the table ({ends})", repr(row))
     if len(found) > 1:
         raise InputError(
             f"{situation.owner}: {len(found)} people have the label {row!r}. Pass X.reset_index(drop=True)."

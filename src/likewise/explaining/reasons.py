@@ -247,7 +247,7 @@ def read_reason_codes(codes: Any, *, owner: str) -> dict[str, str]:
         codes = read_toml(codes, owner=owner)
     if not isinstance(codes, Mapping) or not all(isinstance(text, str) for text in codes.values()):
         allowed = 'column = "words", as a dict or a TOML file'
-        raise bad_parameter(owner, "reason_codes", allowed=allowed, got=type(codes).__name__)
+        raise bad_parameter(owner, "reason_codes", allowed, type(codes).__name__)
     return {str(name): text for name, text in codes.items()}
 
 

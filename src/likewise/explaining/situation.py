@@ -108,10 +108,10 @@ class Situation:
             if len(listed) == 2:
                 return 1
             remedy = "With more than two decisions it has to be said."
-            raise bad_parameter(self.owner, "favourable", allowed=allowed, got="nothing", remedy=remedy)
+            raise bad_parameter(self.owner, "favourable", allowed, "nothing", remedy)
         found = next((i for i, one in enumerate(listed) if one == wanted or str(one) == str(wanted)), None)
         if found is None:
-            raise bad_parameter(self.owner, "favourable", allowed=allowed, got=repr(wanted))
+            raise bad_parameter(self.owner, "favourable", allowed, repr(wanted))
         return found
 
     @cached_property

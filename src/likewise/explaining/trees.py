@@ -82,11 +82,11 @@ def _reaches(roots, base, slack, rest, trees, first_word, low, high, words, stac
 @compiled
 def _broken(pick, offset, clauses):  # type: ignore[no-untyped-def]
     """The first rule that a row of options breaks, or −1."""
-    speaks, holds = clauses
-    for c in range(speaks.shape[0]):
+    in_rule, holds = clauses
+    for c in range(in_rule.shape[0]):
         all_hold = True
         for p in range(pick.shape[0]):
-            if speaks[c, p] and not holds[c, offset[p] + pick[p]]:
+            if in_rule[c, p] and not holds[c, offset[p] + pick[p]]:
                 all_hold = False
                 break
         if all_hold:
@@ -247,9 +247,9 @@ def _cut_rule(n, c, boxes, table, clauses):  # type: ignore[no-untyped-def]
     """A column, and the last cell on the left, at which a broken rule is open in a box; −1 if it holds everywhere."""
     lows, highs, words, _, _, _ = boxes
     first_word, offset, count, is_category = table
-    speaks, holds = clauses
+    in_rule, holds = clauses
     for p in range(count.shape[0]):
-        if not speaks[c, p]:
+        if not in_rule[c, p]:
             continue
         if is_category[p]:
             for j in range(count[p]):
@@ -564,7 +564,7 @@ class TreeEngine:
     def _clauses(self, own: FloatArray) -> tuple[Any, Any]:
         """The rules that bind a person as masks of options."""
         active = self.moves.active(own)
-        speaks = np.zeros((len(active), self.layout.n_columns), dtype=bool)
+        in_rule = np.zeros((len(active), self.layout.n_columns), dtype=bool)
         holds = np.zeros((len(active), int(self._count.sum())), dtype=bool)
         for c, clause in enumerate(active):
             for atom in clause:
@@ -572,20 +572,20 @@ class TreeEngine:
                 its = slice(int(self._offset[p]), int(self._offset[p] + self._count[p]))
                 sample = np.arange(self._count[p]) if self.layout.is_category[p] else _inside(self.edges[p])
                 now = atom.holds(np.asarray(sample, dtype=np.float64))
-                holds[c, its] = holds[c, its] & now if speaks[c, p] else now
-                speaks[c, p] = True
-        return speaks, holds
+                holds[c, its] = holds[c, its] & now if in_rule[c, p] else now
+                in_rule[c, p] = True
+        return in_rule, holds
 
 
 def _edges(column: Any, cuts: FloatArray, moves: Moves, p: int) -> FloatArray:
     """Last numbers of cells: thresholds of the trees, and numbers that rules name."""
     if column.categories:
         return np.zeros(0)
-    spoken = np.array(
+    in_rules = np.array(
         sorted({v for clause in moves.clauses for atom in clause if atom.column == p for v in atom.values})
     )
-    before = spoken - 1.0 if column.kind == "integer" else np.nextafter(spoken, -np.inf)
-    edges = np.unique(np.concatenate([cuts[np.isfinite(cuts)], spoken, before]))
+    before = in_rules - 1.0 if column.kind == "integer" else np.nextafter(in_rules, -np.inf)
+    edges = np.unique(np.concatenate([cuts[np.isfinite(cuts)], in_rules, before]))
     return np.unique(np.floor(edges)) if column.kind == "integer" else edges
 
 

@@ -59,7 +59,7 @@ def assert_fair(
     """
     __tracebackhide__ = True
     if limit is None and delta is None:
-        raise bad_parameter("assert_fair", "limit", allowed="a share of decisions such as 0.01", got=None)
+        raise bad_parameter("assert_fair", "limit", "a share of decisions such as 0.01", None)
     result = audit(model, X, y, sensitive_features=sensitive_features, limit=limit, delta=delta, **choices)
     try:
         result.raise_if_unfair()

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from likewise.integrations.torch_losses import StatefulLoss, require_package
+from likewise.core.errors import require
+from likewise.integrations.torch_losses import StatefulLoss
 from likewise.training import Objective
 
-require_package("lightning", why="FairLightningModule")
+require("lightning", why="FairLightningModule")
 from lightning.pytorch import LightningModule  # noqa: E402 - after the message about what to install
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]

@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from likewise.integrations.torch_losses import StatefulLoss, require_package
+from likewise.core.errors import require
+from likewise.integrations.torch_losses import StatefulLoss
 from likewise.training import Objective
 
-require_package("skorch", why="FairNeuralNetClassifier")
+require("skorch", why="FairNeuralNetClassifier")
 from skorch import NeuralNetClassifier  # noqa: E402 - after the message about what to install
 from skorch.utils import to_tensor  # noqa: E402
 

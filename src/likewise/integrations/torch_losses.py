@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
-from likewise.core.errors import MissingExtraError, bad_parameter
+from likewise.core.errors import bad_parameter
 from likewise.training import Objective, State
 from likewise.training.batch import BatchLike
-
-# Packages of others that an integration meets; an absent one is named with the command that installs it.
-
-
-def require_package(module: str, *, why: str) -> ModuleType:
-    """Import a package that no extra of likewise brings, or say how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise MissingExtraError(
-            f"{why} needs {module!r}, which is not installed. Run: pip install {module}"
-        ) from error
 
 
 class StatefulLoss:
@@ -58,8 +42,8 @@ class StatefulLoss:
             raise bad_parameter(
                 "StatefulLoss",
                 "objective",
-                allowed="an Objective, such as SenSR(metric)",
-                got=f"a {type(objective).__name__}",
+                "an Objective, such as SenSR(metric)",
+                f"a {type(objective).__name__}",
             )
         self.objective = objective
         self.state: State | None = None

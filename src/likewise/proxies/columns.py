@@ -22,7 +22,7 @@ from likewise.core.decisions import decide
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, to_pandas
 from likewise.core.intervals import Interval, Measure, proportion_interval
-from likewise.core.text import text_table
+from likewise.core.plain import Written
 from likewise.proxies.probabilities import GroupProbabilities
 from likewise.proxies.removal import as_numbers, shuffled, without_attribute
 
@@ -76,7 +76,7 @@ class ProxyColumn:
 
 
 @dataclass(frozen=True)
-class ProxyTest:
+class ProxyTest(Written):
     """Which columns of a model stand in for an attribute.
 
     Parameters
@@ -126,20 +126,6 @@ class ProxyTest:
                 row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
             rows.append(row | {"placebo": one.placebo, "used": one.used, "verdict": one.verdict})
         return pd.DataFrame(rows)
-
-    def __str__(self) -> str:
-        rows = [
-            [
-                one.name,
-                f"{one.carries.value:.3f}",
-                f"{one.moves.value:.1%}",
-                "–" if one.needed is None else f"{one.needed.value:.4f}",
-                f"{one.used:.1%}",
-                one.verdict,
-            ]
-            for one in self.columns
-        ]
-        return text_table(["column", "carries (AUC)", "moves", "needed", "used", "verdict"], rows)
 
 
 def proxy_test(
@@ -201,7 +187,7 @@ def proxy_test(
     check_integer(pairs, owner=owner, name="pairs", low=0)
     check_columns(frame, [*legitimate, *(columns or ())], owner=owner, name="X")
     if len(frame) < 50:
-        raise bad_parameter(owner, "X", allowed="a table of at least 50 people", got=f"{len(frame)}")
+        raise bad_parameter(owner, "X", "a table of at least 50 people", f"{len(frame)}")
     name, group, soft, keep = _attribute(attribute, frame, rng, owner)
     frame, group = frame[keep].reset_index(drop=True), group[keep]
     target = None if y is None else np.asarray(y)[keep]
@@ -254,10 +240,7 @@ def _attribute(
     keep = (codes >= 0) & (sizes[codes] >= 20)
     if len(np.unique(codes[keep])) < 2:
         raise bad_parameter(
-            owner,
-            "attribute",
-            allowed="two or more groups of at least 20 people",
-            got=f"{sizes.tolist()[:6]}",
+            owner, "attribute", "two or more groups of at least 20 people", f"{sizes.tolist()[:6]}"
         )
     return name, np.asarray(codes), soft, keep
 
@@ -412,9 +395,7 @@ def _needed(
     table, target = frame[known], pd.factorize(np.asarray(y)[known])[0]
     names = [*(of or looked), *legitimate]
     if len(np.unique(target)) < 2 or np.bincount(target).min() < 4:
-        raise bad_parameter(
-            "proxy_test", "y", allowed="two or more classes of at least 4 people", got="others"
-        )
+        raise bad_parameter("proxy_test", "y", "two or more classes of at least 4 people", "others")
     codes = as_numbers(table[names])
     train = np.zeros(len(target), dtype=bool)
     train[next(StratifiedKFold(2, shuffle=True, random_state=seed).split(codes, target))[0]] = True

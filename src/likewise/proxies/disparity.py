@@ -13,10 +13,17 @@ from likewise.core.checks import FloatArray, check_same_length, check_share
 from likewise.core.errors import bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message
-from likewise.core.text import text_table
-from likewise.proxies.bounds import Ends, rate_bounds
-from likewise.proxies.estimates import Events, IndependentNames, Rates, known_rates, weighted_rates
+from likewise.core.plain import Written
 from likewise.proxies.probabilities import GroupProbabilities, group_probabilities, known_groups
+from likewise.proxies.rates import (
+    Ends,
+    Events,
+    IndependentNames,
+    Rates,
+    known_rates,
+    rate_bounds,
+    weighted_rates,
+)
 
 # An impact ratio below this is taken as evidence of adverse impact (29 CFR § 1607.4 D).
 FOUR_FIFTHS = 0.8
@@ -78,7 +85,7 @@ class GroupFigure:
 
 
 @dataclass(frozen=True)
-class Disparity:
+class Disparity(Written):
     """Rates of groups that are known by probability only, and what separates them.
 
     Parameters
@@ -116,10 +123,7 @@ class Disparity:
             if (one.group, one.kind, one.measure) == (group, kind, measure):
                 return one
         raise bad_parameter(
-            "figure",
-            "group",
-            allowed="a group, kind and measure of the result",
-            got=f"{group}, {kind}, {measure}",
+            "figure", "group", "a group, kind and measure of the result", f"{group}, {kind}, {measure}"
         )
 
     @property
@@ -135,29 +139,6 @@ class Disparity:
             bounds = {name: getattr(one, name) for name in ("low", "high", "outer_low", "outer_high")}
             rows.append(row | bounds | {"four_fifths": one.verdict})
         return pd.DataFrame(rows)
-
-    def __str__(self) -> str:
-        heads = ["", "group", "weighted", "corrected", "bounds", "with sampling error"]
-        known = any(one.known is not None for one in self.figures)
-        rows = [
-            [
-                one.measure if one.kind == "rate" else f"{one.measure}, {one.kind}",
-                one.group,
-                _shown(one.weighted),
-                _shown(one.corrected),
-                f"{one.low:.3f} to {one.high:.3f}",
-                f"{one.outer_low:.3f} to {one.outer_high:.3f}",
-                *([_shown(one.known)] if known else []),
-            ]
-            for one in self.figures
-        ]
-        return "\n".join([*self.findings, text_table([*heads, *(["known people"] if known else [])], rows)])
-
-
-def _shown(one: Measure | None) -> str:
-    if one is None or np.isnan(one.value):
-        return "–"
-    return f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
 
 
 def disparity_bounds(
@@ -217,13 +198,11 @@ def disparity_bounds(
     chosen = np.asarray(decisions)
     check_same_length(owner, decisions=chosen, probabilities=given.table, y=y)
     if chosen.ndim != 1:
-        raise bad_parameter(
-            owner, "decisions", allowed="one decision per person", got=f"shape {chosen.shape}"
-        )
+        raise bad_parameter(owner, "decisions", "one decision per person", f"shape {chosen.shape}")
     favours = _is(chosen, favourable, owner)
     p, names = given.table.to_numpy(float), [str(name) for name in given.table.columns]
     if reference is not None and reference not in names:
-        raise bad_parameter(owner, "reference", allowed=f"one of {names}", got=reference)
+        raise bad_parameter(owner, "reference", f"one of {names}", reference)
     base = int(p.sum(0).argmax()) if reference is None else names.index(reference)
     codes, rows = (
         (np.zeros(0, int), np.zeros(0, int))
@@ -256,15 +235,13 @@ def disparity_bounds(
 def _is(values: Any, favourable: Any, owner: str) -> FloatArray:
     missing = pd.isna(values)
     if missing.any():
-        raise bad_parameter(
-            owner, "decisions", allowed="known for everybody", got=f"{int(missing.sum())} missing"
-        )
+        raise bad_parameter(owner, "decisions", "known for everybody", f"{int(missing.sum())} missing")
     same: FloatArray = (values == favourable).astype(float)
     if not same.any():
         same = (values.astype(str) == str(favourable)).astype(float)
     if not same.any():
         seen = ", ".join(map(str, pd.unique(values)[:5]))
-        raise bad_parameter(owner, "favourable", allowed=f"one of the decisions ({seen})", got=favourable)
+        raise bad_parameter(owner, "favourable", f"one of the decisions ({seen})", favourable)
     return same
 
 
@@ -288,24 +265,17 @@ def _known(told: Rates | None, a: int) -> bool:
 def _rate(measure: str, name: str, a: int, ends: Ends, estimates: _Estimates, level: float) -> GroupFigure:
     weighted, corrected, told = estimates
     sample = told.rate(a, level) if told is not None and _known(told, a) else None
-    return GroupFigure(
-        measure,
-        "rate",
-        name,
-        weighted.rate(a, level),
-        corrected.rate(a, level),
-        float(ends.low[a]),
-        float(ends.high[a]),
-        float(ends.outer_low[a]),
-        float(ends.outer_high[a]),
-        sample,
+    low, high, outer, outer_high = (
+        float(one[a]) for one in (ends.low, ends.high, ends.outer_low, ends.outer_high)
     )
+    found = weighted.rate(a, level), corrected.rate(a, level)
+    return GroupFigure(measure, "rate", name, *found, low, high, outer, outer_high, sample)
 
 
 def _comparisons(
     measure: str, name: str, a: int, base: int, ends: Ends, estimates: _Estimates, level: float
 ) -> list[GroupFigure]:
-    weighted, corrected, told = estimates
+    told = estimates[2]
     both = told if told is not None and _known(told, a) and _known(told, base) else None
     sides = (
         (ends.low, ends.high),
@@ -313,23 +283,20 @@ def _comparisons(
         (ends.outer_low, ends.outer_high),
         (ends.outer_high, ends.outer_low),
     )
-    gap = [float(one[a] - other[base]) for one, other in sides]
-    ratio = [float(one[a] / other[base]) if other[base] > 0 else float("inf") for one, other in sides]
-    return [
-        GroupFigure(
-            measure,
-            kind,
-            name,
-            getattr(weighted, kind)(a, base, level),
-            getattr(corrected, kind)(a, base, level),
-            limits[0],
-            limits[1],
-            limits[2],
-            limits[3],
-            None if both is None else getattr(both, kind)(a, base, level),
-        )
-        for kind, limits in (("difference", gap), ("ratio", ratio))
-    ]
+    limits = {
+        "difference": [float(one[a] - other[base]) for one, other in sides],
+        "ratio": [float(one[a] / other[base]) if other[base] > 0 else float("inf") for one, other in sides],
+    }
+    figures = []
+    for kind, (low, high, outer, outer_high) in limits.items():
+
+        def of(rates: Rates, kind: str = kind) -> Any:
+            return getattr(rates, kind)(a, base, level)
+
+        sample = None if both is None else of(both)
+        found = of(estimates[0]), of(estimates[1])
+        figures.append(GroupFigure(measure, kind, name, *found, low, high, outer, outer_high, sample))
+    return figures
 
 
 def _miscalibrated(p: FloatArray, codes: Any, rows: Any, names: list[str]) -> list[Message]:

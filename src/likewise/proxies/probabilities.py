@@ -143,7 +143,7 @@ class GroupProbabilities:
         codes, rows = known_groups(known, self.table, owner="calibrated")
         if len(rows) < 50:
             raise bad_parameter(
-                "calibrated", "known", allowed="the group of at least 50 people", got=f"that of {len(rows)}"
+                "calibrated", "known", "the group of at least 50 people", f"that of {len(rows)}"
             )
         logs = np.log(np.maximum(self.table.to_numpy(float), 1e-9))
         eye = np.eye(self.table.shape[1])[codes]
@@ -170,7 +170,7 @@ def known_groups(known: Any, table: pd.DataFrame, *, owner: str) -> tuple[Any, A
     if (codes < 0).any():
         strange = sorted({str(one) for one in labels.iloc[rows][codes < 0]})[:5]
         raise bad_parameter(
-            owner, "known", allowed=f"one of {[str(name) for name in table.columns]}", got=", ".join(strange)
+            owner, "known", f"one of {[str(name) for name in table.columns]}", ", ".join(strange)
         )
     return codes, rows
 
@@ -232,9 +232,7 @@ def group_probabilities(
     elif isinstance(by, Mapping) and by:
         how, (sources, groups, base) = ", ".join(map(str, by)), _tables(by, owner)
     else:
-        raise bad_parameter(
-            owner, "by", allowed="'bisg:surname,zip' or a dict of column to table", got=type(by).__name__
-        )
+        raise bad_parameter(owner, "by", "'bisg:surname,zip' or a dict of column to table", type(by).__name__)
     check_columns(frame, [column for column, _, _ in sources], owner=owner, name="X")
     prior = base if shares is None else _shares(shares, groups, owner)
     logs = np.tile(np.log(np.maximum(prior, 1e-300)), (len(frame), 1))
@@ -267,8 +265,8 @@ def _given(frame: pd.DataFrame, owner: str) -> GroupProbabilities:
         raise bad_parameter(
             owner,
             "X",
-            allowed="two or more columns of probabilities whose rows sum to 1",
-            got=f"{values.shape[1]} columns with sums from {values.sum(1).min():g} to {values.sum(1).max():g}",
+            "two or more columns of probabilities whose rows sum to 1",
+            f"{values.shape[1]} columns with sums from {values.sum(1).min():g} to {values.sum(1).max():g}",
         )
     table = pd.DataFrame(values / values.sum(1, keepdims=True), index=frame.index, columns=frame.columns)
     none = pd.DataFrame(columns=_TALLY)
@@ -284,9 +282,7 @@ def _words(by: str, owner: str) -> tuple[str, _Sources, tuple[str, ...], FloatAr
     columns = [column.strip() for column in listed.split(",") if column.strip()]
     if method not in _METHODS or len(columns) != len(_METHODS[method][0]) or len(set(columns)) < len(columns):
         forms = ", ".join(f"'{name}:{','.join(needs)}'" for name, (needs, _) in _METHODS.items())
-        raise bad_parameter(
-            owner, "by", allowed=f"one of {forms}, with the columns of X in this order", got=by
-        )
+        raise bad_parameter(owner, "by", f"one of {forms}, with the columns of X in this order", by)
     needs, groups = _METHODS[method]
     if method == "sex":
         return by, [(columns[0], name_spellings, sex_given_first_name())], groups, np.full(2, 0.5)
@@ -318,16 +314,14 @@ def _tables(by: Mapping[str, Any], owner: str) -> tuple[_Sources, tuple[str, ...
             raise bad_parameter(
                 owner,
                 "by",
-                allowed="a dict of column to DataFrame of P(group | value)",
-                got=f"{column}: {type(table).__name__}",
+                "a dict of column to DataFrame of P(group | value)",
+                f"{column}: {type(table).__name__}",
             )
         own = _given(table, f"{owner}: the table of {column!r}").table
         if not groups:
             groups, base = tuple(own.columns), own.to_numpy().mean(0)
         if set(own.columns) != set(groups):
-            raise bad_parameter(
-                owner, "by", allowed=f"tables with the groups {list(groups)}", got=list(own.columns)
-            )
+            raise bad_parameter(owner, "by", f"tables with the groups {list(groups)}", list(own.columns))
         keys = pd.Index([" ".join(_as_written(value)) for value in own.index])
         if keys.has_duplicates:
             raise InputError(
@@ -341,12 +335,10 @@ def _tables(by: Mapping[str, Any], owner: str) -> tuple[_Sources, tuple[str, ...
 
 def _shares(shares: Mapping[str, float], groups: tuple[str, ...], owner: str) -> FloatArray:
     if set(shares) != set(groups):
-        raise bad_parameter(
-            owner, "shares", allowed=f"one number for each of {list(groups)}", got=list(shares)
-        )
+        raise bad_parameter(owner, "shares", f"one number for each of {list(groups)}", list(shares))
     found = np.array([float(shares[group]) for group in groups])
     if (found < 0).any() or abs(found.sum() - 1.0) > 1e-3:
-        raise bad_parameter(owner, "shares", allowed="shares >= 0 that sum to 1", got=found.tolist())
+        raise bad_parameter(owner, "shares", "shares >= 0 that sum to 1", found.tolist())
     return np.asarray(found / found.sum())
 
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from likewise.report.writing import (
         document_of as document_of,
         print_document as print_document,
-        write as write,
         write_html as write_html,
         write_json as write_json,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from html import escape
 from typing import Any, cast
 
@@ -63,14 +64,14 @@ class ComparisonEntry:
     def __post_init__(self) -> None:
         if not isinstance(cast("Any", self.name), str) or not self.name.strip():
             allowed = "a name of one letter or more"
-            raise bad_parameter("ComparisonEntry", "name", allowed=allowed, got=repr(self.name))
+            raise bad_parameter("ComparisonEntry", "name", allowed, repr(self.name))
         kinds: dict[str, Any] = {"audit": AuditResult, "evaluation": Evaluation | None}
         for name, kind in kinds.items():
             value = getattr(self, name)
             if not isinstance(value, kind):
                 allowed = "an AuditResult" if kind is AuditResult else "an Evaluation or None"
                 got = f"a {type(value).__name__}"
-                raise bad_parameter("ComparisonEntry", name, allowed=allowed, got=got)
+                raise bad_parameter("ComparisonEntry", name, allowed, got)
 
     @property
     def pure_gap(self) -> Measure:
@@ -113,11 +114,11 @@ class Comparison:
         entries = tuple(self.entries)
         object.__setattr__(self, "entries", entries)
         if not entries:
-            raise bad_parameter("Comparison", "entries", allowed="one ComparisonEntry or more", got="none")
+            raise bad_parameter("Comparison", "entries", "one ComparisonEntry or more", "none")
         for entry in cast("tuple[Any, ...]", entries):
             if not isinstance(entry, ComparisonEntry):
                 got = f"a {type(entry).__name__}"
-                raise bad_parameter("Comparison", "entries", allowed="ComparisonEntry objects", got=got)
+                raise bad_parameter("Comparison", "entries", "ComparisonEntry objects", got)
         names = [entry.name for entry in entries]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -220,10 +221,9 @@ class Comparison:
         means = {entry.audit.search: entry.name for entry in self.entries}
         if len(means) < 2:
             return text
-        first, *more = (Message("compared.by", name=name, search=search) for search, name in means.items())
-        for said in more:
-            first = Message("verdict.reasons", one=first, two=said)
-        return Message("compared.searched", text=text, listed=first)
+        said = (Message("compared.by", name=name, search=search) for search, name in means.items())
+        listed = reduce(lambda one, two: Message("verdict.reasons", one=one, two=two), said)
+        return Message("compared.searched", text=text, listed=listed)
 
     def __str__(self) -> str:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
@@ -325,11 +325,8 @@ def _said(measure: Measure) -> Message:
 
 def _against(part: Measure, whole: Measure, name: str | None = None) -> Message:
     two = {"one": _said(part), "two": _said(whole)}
-    said = (
-        Message("compared.against", **two)
-        if name is None
-        else Message("compared.against_name", name=name, **two)
-    )
+    whose = {} if name is None else {"name": name}
+    said = Message("compared.against_name" if whose else "compared.against", **whose, **two)
     if whole.value <= 0:
         return said
     return Message("compared.share", text=said, share=round(part.value / whole.value, 2))
@@ -388,20 +385,11 @@ def _measures(
             yield known_words(texts, measure["name"], "measure") or measure["name"], "number", False, measure
     gaps = [] if not evaluation else [_gap_of(one) for one in evaluation["gaps"]]
     if gaps:
-        known = [one for one in gaps if one is not None]
-        yield (
-            texts("page.compared.group_gap"),
-            "number",
-            True,
-            max(known, key=lambda one: one["value"], default=None),
-        )
+        largest = max(filter(None, gaps), key=lambda one: one["value"], default=None)
+        yield texts("page.compared.group_gap"), "number", True, largest
     if audit["asked"]["metric"]:
-        yield (
-            texts("page.compared.gap_at", eps=audit["numbers"]["eps"]),
-            "number",
-            True,
-            audit["numbers"]["gap"],
-        )
+        numbers = audit["numbers"]
+        yield texts("page.compared.gap_at", eps=numbers["eps"]), "number", True, numbers["gap"]
 
 
 def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) -> list[dict[str, Any] | None]:
@@ -412,10 +400,7 @@ def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) ->
         if cell is None or cell["value"] is None:
             found.append(None)
             continue
-        ends = "" if cell["low"] is None else texts.number(cell["low"], form)
-        ends += (
-            "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
-        )
+        ends = " – ".join(texts.number(cell[end], form) for end in ("low", "high") if cell[end] is not None)
         best_of = cell["value"] == best and best != worst
         found.append({"words": texts.number(cell["value"], form), "ends": ends, "best": best_of})
     return found

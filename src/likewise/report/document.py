@@ -18,11 +18,11 @@ from likewise.core.errors import bad_parameter
 from likewise.core.files import sealed
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
-from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
+from likewise.core.plain import named, plain, plain_fields, plain_number, rounded
 from likewise.core.text import interval_ends, join_words, short_number
 from likewise.report.first_words import MAX_LISTED, changed_document, findings_document, summary_document
-from likewise.report.page import asset
 from likewise.report.provenance import Provenance
+from likewise.report.templates import asset
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
 
 if TYPE_CHECKING:
@@ -57,28 +57,14 @@ def diagnosis_document(diagnosis: Any) -> dict[str, Any]:
     if not isinstance(diagnosis, Diagnosis):
         return {"text": str(diagnosis)}
     ranked = sorted(diagnosis.variance_removed.items(), key=lambda item: -item[1])
-    stability = diagnosis.stability
-    return {
-        "attribute": str(diagnosis.attribute),
-        "score": diagnosis.score,
-        "rows": diagnosis.n_rows,
-        "folds": diagnosis.n_folds,
-        "directions": diagnosis.dim,
-        "probes": [
-            {"name": probe.name, "before": plain_fields(probe.before), "after": plain_fields(probe.after)}
-            for probe in diagnosis.probes
-        ],
+    stability, names = diagnosis.stability, dict.fromkeys(("kind", "variance_removed", "stability", "notes"))
+    return plain_fields(diagnosis, n_rows="rows", n_folds="folds", dim="directions", **names) | {
         "variance_removed": [
             {"column": str(name), "share": plain_number(share)} for name, share in ranked[:20]
         ],
-        "total_variance_removed": plain_number(diagnosis.total_variance_removed),
         "stability": None
         if stability is None
-        else {
-            "resamples": stability.n_resamples,
-            "failed": stability.n_failed,
-            "angles": [plain_fields(angle) for angle in stability.angles],
-        },
+        else plain_fields(stability, n_resamples="resamples", n_failed="failed", dims=None),
         "notes": [str(note) for note in diagnosis.notes],
     }
 
@@ -138,27 +124,12 @@ def twins_document(study: TwinStudy) -> dict[str, Any]:
 
 
 def _answer(answer: TwinAnswer, only: int) -> dict[str, Any]:
-    return {
-        "question": answer.question,
+    names = dict.fromkeys(("groups", "dropped", "flips", "asked", "notes", "e_values"))
+    counts: dict[str, Any] = {"n": "people", "n_twins": "twins", "n_implausible": "implausible"}
+    return plain_fields(answer, **counts, **names) | {
         "words": answer.words,
-        "people": answer.n,
-        "changed": plain_fields(answer.changed),
-        "effects": [plain_fields(effect) for effect in answer.effects],
-        "groups": [
-            {
-                "group": plain(group.group),
-                "people": group.n,
-                "changed": plain_fields(group.changed),
-                "change": plain_fields(group.change),
-            }
-            for group in answer.groups
-        ],
-        "validity": plain_fields(answer.validity),
-        "level": answer.level,
-        "twins": answer.n_twins,
-        "implausible": answer.n_implausible,
+        "groups": [plain_fields(group, n="people") for group in answer.groups],
         "dropped": [{"why": why, "twins": count} for why, count in answer.dropped.items()],
-        "interval": answer.interval,
         "only_here": only,
         "notes": list(answer.notes),
     }
@@ -219,9 +190,7 @@ def audit_document(
     ('depends', 0.243)
     """
     if not isinstance(result, AuditResult):
-        raise bad_parameter(
-            "audit_document", "result", allowed="an AuditResult", got=f"a {type(result).__name__}"
-        )
+        raise bad_parameter("audit_document", "result", "an AuditResult", f"a {type(result).__name__}")
     max_people = int(check_number(max_people, owner="audit_document", name="max_people", low=1))
     verdict, summary = result.headline, summary_document(result, labels)
     worst = result.worst_case
@@ -291,7 +260,7 @@ def json_schema(kind: str = "audit") -> dict[str, Any]:
     'An audit by likewise'
     """
     if kind not in KINDS:
-        raise bad_parameter("json_schema", "kind", allowed="'audit' or 'comparison'", got=repr(kind))
+        raise bad_parameter("json_schema", "kind", "'audit' or 'comparison'", repr(kind))
     schema: dict[str, Any] = json.loads(asset(f"{kind}.schema.json"))
     return schema | ({"$defs": {"audit": json_schema()}} if kind == "comparison" else {})
 
@@ -371,16 +340,8 @@ def _groups(result: AuditResult) -> list[dict[str, Any]]:
     table = result.group_rates
     if table is None or not len(table):
         return []
-    rows = table[["attribute", "value", "people", "changed"]].to_dict("records")
-    return [
-        {
-            "column": row["attribute"],
-            "value": plain_cell(row["value"]),
-            "people": int(row["people"]),
-            "changed": int(row["changed"]),
-        }
-        for row in rows
-    ]
+    rows = table[["attribute", "value", "people", "changed"]].rename(columns={"attribute": "column"})
+    return list(plain(rows.to_dict("records")))
 
 
 def _estimate(value: float, low: float, high: float, confidence: float) -> dict[str, Any]:

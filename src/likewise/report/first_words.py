@@ -200,9 +200,7 @@ def _outcomes(result: AuditResult) -> list[dict[str, Any]] | None:
 
 
 def _records(table: Any) -> list[dict[str, Any]] | None:
-    if table is None:
-        return None
-    return [{str(key): plain_cell(cell) for key, cell in row.items()} for row in table.to_dict("records")]
+    return None if table is None else list(plain(table.to_dict("records")))
 
 
 def _person(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) -> dict[str, Any]:

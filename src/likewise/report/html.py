@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, reduce
 from typing import Any
 
 from likewise.auditing.results.effects import ANY
@@ -13,22 +14,25 @@ from likewise.core.text import join_words, option
 from likewise.report.comparison import compared_measures, without_groups
 from likewise.report.document import KINDS
 from likewise.report.first_words import by_attribute, disadvantaged, recorded_as, value_name
-from likewise.report.page import Answer, Tone, asset, render_page, section
-from likewise.report.person import person_page
-from likewise.report.proxies import proxies_page
-from likewise.report.recourse import recourse_page
+from likewise.report.page import Answer, Tone, render_page, section
+from likewise.report.person import person_lines, person_page
+from likewise.report.proxies import proxies_lines, proxies_page
+from likewise.report.recourse import recourse_lines, recourse_page
 from likewise.report.score_report import score_page
-from likewise.report.templates import cell_words, templates
+from likewise.report.templates import asset, cell_words, templates
 from likewise.report.unfair_map_values import MAX_COLUMNS
-from likewise.report.verification import verification_page
+from likewise.report.verification import verification_lines, verification_page
 
-# Audits and comparisons are written below.
-_PAGES: dict[str, Callable[[Mapping[str, Any], Texts], dict[str, Any]]] = {
-    "scores": score_page,
-    "verification": verification_page,
-    "person": person_page,
-    "recourse": recourse_page,
-    "proxies": proxies_page,
+_Page = Callable[[Mapping[str, Any], Texts], dict[str, Any]]
+# Page and lines of the terminal (the verdict apart) of a kind. Audits and comparisons are written below, scores have a table.
+RENDERED: dict[
+    str, tuple[_Page, Callable[[Mapping[str, Any], Texts], tuple[list[str], list[str]]] | None]
+] = {
+    "scores": (score_page, None),
+    "verification": (verification_page, verification_lines),
+    "person": (person_page, person_lines),
+    "recourse": (recourse_page, recourse_lines),
+    "proxies": (proxies_page, proxies_lines),
 }
 _SCRIPTS = ("texts.js", "elements.js", "page.js")
 # Besides, if a reader may edit people and see what the models decide.
@@ -77,8 +81,8 @@ def render_html(
     """
     texts = Texts(check_language(language, owner="render_html"))
     kind = document["kind"].rpartition(".")[2]
-    if kind in _PAGES:
-        page = _PAGES[kind](document, texts)
+    if kind in RENDERED:
+        page = RENDERED[kind][0](document, texts)
         told = [texts.said(one["sentence"]) for one in document.get("findings", ())]
         answer = replace(page["answer"], warnings=[*told, *page["answer"].warnings])
         columns = document.get("sensitive")
@@ -88,8 +92,8 @@ def render_html(
         about = {"scope": scope, "texts": texts, "provenance": document["provenance"]}
         return render_page(**(about | page | {"title": title or page["title"], "answer": answer}))
     if kind not in KINDS:
-        allowed = f"of kind {join_words([*KINDS, *_PAGES], 'or')}"
-        raise bad_parameter("render_html", "document", allowed=allowed, got=document["kind"])
+        allowed = f"of kind {join_words([*KINDS, *RENDERED], 'or')}"
+        raise bad_parameter("render_html", "document", allowed, document["kind"])
     # The rows of everybody audited are for AuditResult.load; the page lists a few people.
     document = {name: part for name, part in document.items() if name != "result"}
     name = document.get("name")
@@ -118,11 +122,11 @@ def _lists_people(document: Mapping[str, Any]) -> bool:
 _TONES: dict[str, Tone] = {"depends": "bad", "independent": "good", "unanswered": "open"}
 # Effects drawn on the first screen; people and outcomes listed.
 _DRAWN, _OUTCOMES = 8, 12
-_RATES = (
-    "people", "changed", "favourable", "rate", "impact_ratio", "error_rate", "false_negative_rate", "false_positive_rate",
-    "mean",
-)  # fmt: skip
-_SHARES = ("rate", "error_rate", "false_negative_rate", "false_positive_rate")
+# Rates of groups, and how they are written.
+_RATES = {
+    "people": "whole", "changed": "whole", "favourable": "whole", "rate": "percent", "impact_ratio": "number",
+    "error_rate": "percent", "false_negative_rate": "percent", "false_positive_rate": "percent", "mean": "number",
+}  # fmt: skip
 
 
 class _AuditParts:
@@ -161,6 +165,7 @@ class _AuditParts:
             return "good" if limit["passed"] else "bad"
         return _TONES.get(self.summary["badge"]["kind"], "plain")
 
+    @cached_property
     def answer(self) -> Answer:
         summary = self.summary
         limit = [] if summary["limit"] is None else [self.said(summary["limit"]["sentence"])]
@@ -181,12 +186,13 @@ class _AuditParts:
             [*first, *limit],
             large=len(first),
             warnings=[self.said(one) for one in warnings],
-            body=str(self.macros.first_screen(self.view())) if self.answered else "",
+            body=str(self.macros.first_screen(self.view)) if self.answered else "",
             sure=[self.said(summary["sure"])],
             not_shown=self._not_shown(),
             next_steps=self._next_steps(),
         )
 
+    @cached_property
     def view(self) -> dict[str, Any]:
         """What the template writes: effects, one person, outcomes, rates and people, in words."""
         summary = self.summary
@@ -294,32 +300,16 @@ class _AuditParts:
             if len(self.columns) > 1 or not (self.summary["changed"] or {}).get("count"):
                 # Of several columns, the one that a decision changes with need not be that of the group.
                 names = [name for name in names if name != "changed"]
-            tables.append(
-                {
-                    "attribute": attribute,
-                    "heads": [attribute, *(texts(f"page.rates.{name}") for name in names)],
-                    "rows": [
-                        [
-                            cell_words(texts, row["value"]),
-                            *(self._rate(row.get(name), name) for name in names),
-                        ]
-                        for row in rows
-                    ],
-                }
-            )
+            heads = [attribute, *(texts(f"page.rates.{name}") for name in names)]
+            rows = [
+                [
+                    cell_words(texts, row["value"]),
+                    *("–" if row.get(n) is None else texts.number(row[n], _RATES[n]) for n in names),
+                ]
+                for row in rows
+            ]
+            tables.append({"attribute": attribute, "heads": heads, "rows": rows})
         return tables
-
-    def _rate(self, value: Any, name: str) -> str:
-        if value is None:
-            return "–"
-        form = (
-            "percent"
-            if name in _SHARES
-            else "whole"
-            if name in ("people", "changed", "favourable")
-            else "number"
-        )
-        return self.texts.number(value, form)
 
     def _people(self) -> dict[str, Any]:
         rows, texts = self.summary["people"], self.texts
@@ -338,23 +328,16 @@ class _AuditParts:
                 for kind, n in kinds.items()
                 if n
             ]
-            listed = counts[0]
-            for one in counts[1:]:
-                listed = texts("page.people.then", one=listed, two=one)
-            lede = texts("page.people.lede", kinds=listed, total=total)
+            kinds = reduce(lambda one, two: texts("page.people.then", one=one, two=two), counts)
+            lede = texts("page.people.lede", kinds=kinds, total=total)
         if len({len(row["change"]) for row in rows}) > 1 and not side:
             lede += " " + texts("page.people.fewest")
         if len(rows) < total:
             lede += " " + texts("page.people.part", listed=len(rows))
             known = self.summary["listed"]
-            everybody = (
-                texts("page.people.everybody") if known == total else texts("page.people.kept", n=known)
-            )
-            lede += (
-                ""
-                if self.served
-                else " " + texts("page.people.file", all=everybody, how=option("all people"))
-            )
+            everybody = texts("page.people.everybody" if known == total else "page.people.kept", n=known)
+            if not self.served:
+                lede += " " + texts("page.people.file", all=everybody, how=option("all people"))
         lede += " " + self.said(self.summary["scope"]["counted_words"])
         return {
             "title": texts(f"page.people.title{side}"),
@@ -409,7 +392,7 @@ class _AuditParts:
 
     def _against(self, gain: int) -> str:
         """Say how many of those who would gain are recorded with the entry at a disadvantage, of each attribute."""
-        texts, drawn = self.texts, (self._effects() or {"first": ()})["first"]
+        texts, drawn = self.texts, (self.view["effects"] or {"first": ()})["first"]
         said = []
         for attribute, rows in by_attribute(
             row for row in drawn if row["against"] and row["recorded"] != ANY
@@ -442,7 +425,7 @@ class _AuditParts:
 
     def sections(self, level: int = 2, explore: Mapping[str, Any] | None = None) -> list[str]:
         """Results by group, the people, trying one, realistic counterparts."""
-        view, macros = self.view(), self.macros
+        view, macros = self.view, self.macros
         if not self.answered:
             return []
         parts = [macros.who(view, self.id, level), macros.people(view["listed"], self.id, level, self.model)]
@@ -471,14 +454,8 @@ class _AuditParts:
             parts.append(macros.measures(document["evaluation"], self.id, level))
         if document["diagnoses"]:
             parts.append(macros.metric(document["diagnoses"], self.id, level))
-        return [
-            str(one)
-            for one in (
-                *parts,
-                macros.computed(document, self.id, level),
-                macros.terms(self.id, level, words),
-            )
-        ]
+        parts += [macros.computed(document, self.id, level), macros.terms(self.id, level, words)]
+        return [str(one) for one in parts]
 
 
 def _audit_page(
@@ -486,7 +463,7 @@ def _audit_page(
 ) -> dict[str, Any]:
     parts = _AuditParts(document, texts, explore)
     return {
-        "answer": parts.answer(),
+        "answer": parts.answer,
         "scope": parts.scope(),
         "sections": parts.sections(explore=explore),
         "annex": parts.annex(),
@@ -496,53 +473,41 @@ def _audit_page(
 def _comparison_page(
     document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    entries = [
-        _AuditParts(entry["audit"], texts, explore, id=f"m{i}-", model=i)
+    parts = {
+        entry["name"]: _AuditParts(entry["audit"], texts, explore, id=f"m{i}-", model=i)
         for i, entry in enumerate(document["entries"])
-    ]
-    names = [entry["name"] for entry in document["entries"]]
-    macros = entries[0].macros
-    listed = [
-        {"name": name, "tone": one.tone, "badge": one.said(one.summary["badge"]["title"])}
-        for name, one in zip(names, entries, strict=True)
-    ]
-    told = [
-        texts("first.of_model", name=name, sentence=one.said(one.summary["sentence"]))
-        for name, one in zip(names, entries, strict=True)
-    ]
-    level = document["entries"][0]["audit"]["numbers"]["gap"]["confidence"]
-    measures = compared_measures(texts, document)
-    first = entries[0].answer()
-    warnings = [
-        texts("first.of_model", name=name, sentence=line)
-        for name, one in zip(names, entries, strict=True)
-        for line in one.answer().warnings
-    ]
+    }
+    first = next(iter(parts.values()))
+
+    def of(name: str, sentence: str) -> str:
+        return texts("first.of_model", name=name, sentence=sentence)
+
+    told = [of(name, one.said(one.summary["sentence"])) for name, one in parts.items()]
+    warnings = [of(name, line) for name, one in parts.items() for line in one.answer.warnings]
     warnings += [
         texts("page.compared.left_out", name=name, measure=texts("page.compared.group_gap"))
-        for name, one in zip(names, entries, strict=True)
+        for name, one in parts.items()
         if without_groups(one.document["evaluation"])
     ]
+    listed = [{"name": name, "tone": one.tone, "badge": one.answer.badge} for name, one in parts.items()]
+    lede = texts("page.compared.lede", level=first.document["numbers"]["gap"]["confidence"])
     answer = Answer(
-        texts("page.compared.badge", n=len(entries)),
+        texts("page.compared.badge", n=len(parts)),
         "plain",
         told,
         large=len(told),
         warnings=warnings,
-        body=str(macros.side_by_side(measures, listed))
-        + f'<p class="lede">{texts("page.compared.lede", level=level)}</p>',
-        sure=first.sure if len({one.summary["sure"] for one in entries}) == 1 else (),
-        not_shown=first.not_shown,
+        body=f'{first.macros.side_by_side(compared_measures(texts, document), listed)}<p class="lede">{lede}</p>',
+        sure=first.answer.sure if len({one.summary["sure"] for one in parts.values()}) == 1 else (),
+        not_shown=first.answer.not_shown,
         next_steps=[texts("page.compared.next")],
     )
-    sections = [str(macros.explore_panel(explore))] if explore else []
-    for name, one in zip(names, entries, strict=True):
-        body = one.answer().body + "".join(one.sections(3))
+    sections = [str(first.macros.explore_panel(explore))] if explore else []
+    annex = []
+    for name, one in parts.items():
+        body = one.answer.body + "".join(one.sections(3))
         sections.append(section(name, body, id=f"model-{one.model}"))
-    annex = [
-        section(name, "".join(one.annex(4)), id=f"annex-{one.model}", level=3)
-        for name, one in zip(names, entries, strict=True)
-    ]
+        annex.append(section(name, "".join(one.annex(4)), id=f"annex-{one.model}", level=3))
     if document["diagnoses"]:
-        annex.append(str(macros.metric(document["diagnoses"], "", 3)))
-    return {"answer": answer, "scope": entries[0].scope(), "sections": sections, "annex": annex}
+        annex.append(str(first.macros.metric(document["diagnoses"], "", 3)))
+    return {"answer": answer, "scope": first.scope(), "sections": sections, "annex": annex}

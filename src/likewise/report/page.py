@@ -11,19 +11,18 @@ import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from html import escape
-from importlib import resources
 from typing import Any, Literal
+
+from markupsafe import Markup, escape
 
 from likewise._version import __version__
 from likewise.core.messages import Texts
 from likewise.core.text import printable
+from likewise.report.templates import asset, templates
 
 # What would end a script element or a JavaScript line; JSON readers see the same text.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 Tone = Literal["bad", "good", "open", "plain"]
-_SIGNS: dict[Tone, str] = {"bad": "!", "good": "✓", "open": "?", "plain": "i"}
 
 
 @dataclass(frozen=True)
@@ -43,25 +42,6 @@ class Answer:
     not_shown: Sequence[str] = ()
     next_steps: Sequence[str] = ()
 
-    def html(self, texts: Texts) -> str:
-        """Return the first card; everything but the body is escaped."""
-        told = [
-            f'<p class="{"sentence" if i < self.large else "told"}">{escape(one)}</p>'
-            for i, one in enumerate(self.sentences)
-        ]
-        told += [f'<p class="warning">{escape(one)}</p>' for one in self.warnings]
-        parts = {"sure": self.sure, "not_shown": self.not_shown, "next": self.next_steps}
-        below = "".join(
-            f'<div id="{name.replace("_", "-")}"><h3>{escape(texts(f"page.first.{name}"))}</h3>{listed(lines)}</div>'
-            for name, lines in parts.items()
-            if lines
-        )
-        return (
-            f'<section class="card answer is-{self.tone}" id="answer" aria-labelledby="answer-title">'
-            f'<h2 id="answer-title" class="badge"><span aria-hidden="true">{_SIGNS[self.tone]}</span> '
-            f'{escape(self.badge)}</h2>{"".join(told)}{self.body}<div class="thirds">{below}</div></section>'
-        )
-
 
 def wrapped(*sentences: str, width: int = 80, most: int | None = None, indent: str = "") -> list[str]:
     """Return sentences as lines of a terminal; of more than `most` the rest is left out."""
@@ -74,11 +54,14 @@ def wrapped(*sentences: str, width: int = 80, most: int | None = None, indent: s
     )
 
 
+def _shell(language: str = "en") -> Any:
+    """The parts of every page; only a whole page and the answer say something in a language."""
+    return templates(language).get_template("shell.html.j2").module
+
+
 def listed(lines: Sequence[str]) -> str:
     """Return sentences as a paragraph, or as a list if there are several; they are escaped."""
-    if len(lines) == 1:
-        return f"<p>{escape(lines[0])}</p>"
-    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+    return str(_shell().listed(lines))
 
 
 def render_page(
@@ -105,57 +88,22 @@ def render_page(
     printed on one sheet of paper, without the annex. A `personal` page says that people are listed.
     """
     script = "".join(f"(() => {{\n{source}}})();\n" for source in scripts)
-    parts = [] if answer is None else [answer.html(texts)]
-    parts += sections
-    if answer is not None:
-        parts.append(_sign_off(texts))
-        behind = [*annex, *([_provenance(provenance, texts)] if provenance else [])]
-        if behind:
-            parts.append(
-                f'<details class="card" id="annex"><summary><h2>{escape(texts("page.annex"))}</h2></summary>'
-                f"{''.join(behind)}</details>"
-            )
-    read = "".join(
-        f'<script type="application/json" id="{name}">{_script_json(value)}</script>\n'
-        for name, value in (data or {}).items()
+    page = _shell(texts.language).page(
+        title=title,
+        parts=sections,
+        answer=answer,
+        scope=[*scope, *([(texts("page.contains"), texts("page.personal"))] if personal else [])],
+        annex=annex,
+        found=provenance,
+        links=links,
+        script=script,
+        policy=content_policy(script, asks_server=asks_server),
+        style=asset("page.css"),
+        data={name: _script_json(value) for name, value in (data or {}).items()},
+        version=__version__,
+        sheet=sheet,
     )
-    save = (
-        f'<button type="button" class="button needs-js" id="save-data">{escape(texts("page.save"))}</button>'
-    )
-    line = "\n"
-    if personal:
-        scope = [*scope, (texts("page.contains"), texts("page.personal"))]
-    page = f"""<!doctype html>
-<html lang="{texts.language}"{' class="no-js"' if script else ""}>
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="likewise {escape(__version__)}">
-<meta http-equiv="Content-Security-Policy" content="{content_policy(script, asks_server=asks_server)}">
-<title>{escape(title)}</title>
-<link rel="icon" href="data:,">
-<style>{asset("page.css")}</style>
-</head>
-<body{' class="sheet"' if sheet else ""}>
-<a class="skip" href="#main">{escape(texts("page.skip"))}</a>
-<header class="top">
-<div class="wrap">
-<p class="mark">likewise <span>{escape(texts("page.mark"))}</span></p>
-<h1>{escape(title)}</h1>
-{_scope(scope, provenance, texts)}{_links(links)}</div>
-</header>
-<main id="main" class="wrap" tabindex="-1">
-{line.join(parts)}
-</main>
-<footer class="wrap foot">
-<span>{escape(texts("page.written", version=__version__))}</span>
-{save if data and answer is not None else ""}
-</footer>
-{read}{f"<script>{script}</script>{line}" if script else ""}</body>
-</html>
-"""
-    return printable(page, keep="\n\t")
+    return printable(str(page).lstrip(), keep="\n\t")
 
 
 def content_policy(script: str, *, asks_server: bool = False) -> str:
@@ -170,12 +118,7 @@ def content_policy(script: str, *, asks_server: bool = False) -> str:
 
 def section(title: str, body: str, *, id: str, lede: str = "", level: int = 2) -> str:
     """Return a part with a heading: a card, or below level 2 a part of the annex; title and lede are escaped."""
-    told = f'<p class="lede">{escape(lede)}</p>' if lede else ""
-    # A part of a part is no landmark of its own.
-    kind = f' class="card" aria-labelledby="{id}-title"' if level == 2 else ""
-    return (
-        f'<section{kind} id="{id}"><h{level} id="{id}-title">{escape(title)}</h{level}>{told}{body}</section>'
-    )
+    return str(_shell().part(id, title, level, lede, caller=lambda: Markup(body)))
 
 
 def results_table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
@@ -183,10 +126,8 @@ def results_table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
     first, *more = heads
     top = f'<th scope="col">{escape(first)}</th>'
     top += "".join(f'<th scope="col" class="right">{escape(head)}</th>' for head in more)
-    return (
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(name)}"><table class="grid"><thead>'
-        f"<tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    table = f'<table class="grid"><thead><tr>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return str(_shell().scrolled(name, caller=lambda: Markup(table)))
 
 
 def cells_section(
@@ -199,88 +140,12 @@ def cells_section(
     lede: str = "",
     level: int = 2,
 ) -> str:
-    """Return a part that is a table, whose rows become cards on a narrow screen; nothing if it has no rows.
-
-    The first cell of a row is its name; all are escaped.
-    """
-    if not rows:
-        return ""
-
-    def kind(k: int) -> str:
-        return ' class="right"' if k in right else ""
-
-    top = "".join(f'<th scope="col"{kind(k)}>{escape(head)}</th>' for k, head in enumerate(heads))
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(
-            f'<td{kind(k)} data-label="{escape(heads[k])}">{escape(cell)}</td>'
-            for k, cell in enumerate(row[1:], 1)
-        )
-        + "</tr>"
-        for row in rows
+    """Return a part that is a table (`grid` of the shell), or nothing if it has no rows."""
+    return (
+        section(name, str(_shell().grid(name, heads, rows, right)), id=id, lede=lede, level=level)
+        if rows
+        else ""
     )
-    table = f'<table class="grid stack"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-    scrolled = f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(name)}">{table}</div>'
-    return section(name, scrolled, id=id, lede=lede, level=level)
-
-
-def _links(links: Sequence[tuple[str, str]]) -> str:
-    found = "".join(f'<a href="{escape(address)}">{escape(words)}</a>' for words, address in links)
-    return f'<p class="elsewhere">{found}</p>\n' if links else ""
-
-
-def _files(found: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(kind, file) for kind in ("table", "model") for file in found[f"{kind}s"]]
-
-
-def _scope(scope: Sequence[tuple[str, str]], found: Mapping[str, Any] | None, texts: Texts) -> str:
-    """Say of what the page is, when and by which command it was made."""
-    facts = [(name, escape(value)) for name, value in scope]
-    if found:
-        facts.append(
-            (texts("page.provenance.made"), escape(found["made"].replace("T", " ").removesuffix("Z")))
-        )
-        for kind, file in _files(found):
-            digest = f" <code>{file['sha256'][:12]}…</code>" if file["sha256"] else ""
-            facts.append((texts(f"page.provenance.{kind}"), escape(file["name"]) + digest))
-        if found["command"]:
-            facts.append((texts("page.provenance.command"), f"<code>{escape(found['command'])}</code>"))
-    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in facts)
-    return f'<dl class="scope">{rows}</dl>\n' if rows else ""
-
-
-def _provenance(found: Mapping[str, Any], texts: Texts) -> str:
-    """Return what the scope line has no room for: whole hashes, seed, versions."""
-    facts = [
-        (
-            f"{texts(f'page.provenance.{kind}')} {file['name']}",
-            f"SHA-256 <code>{escape(file['sha256'])}</code>",
-        )
-        for kind, file in _files(found)
-        if file["sha256"]
-    ]
-    if found["seed"] is not None:
-        facts.append((texts("page.provenance.seed"), str(found["seed"])))
-    versions = ", ".join(f"{name} {at}" for name, at in found["versions"].items())
-    facts.append((texts("page.provenance.versions"), escape(versions)))
-    body = "".join(f"<dt>{escape(name)}</dt><dd>{words}</dd>" for name, words in facts)
-    title = texts("page.provenance.title")
-    return section(title, f'<dl class="facts">{body}</dl>', id="provenance", level=3)
-
-
-def _sign_off(texts: Texts) -> str:
-    """Return lines to sign on, on paper."""
-    lines = "".join(
-        f"<li>{escape(texts(f'page.sign.{name}'))}</li>" for name in ("name", "role", "date", "signature")
-    )
-    told = f"<h2>{escape(texts('page.sign.title'))}</h2><p>{escape(texts('page.sign.confirms'))}</p>"
-    return f'<section class="card sign-off print-only">{told}<ul>{lines}</ul></section>'
-
-
-@cache
-def asset(name: str, package: str = "likewise.report") -> str:
-    """Return the text of a file among a package's assets."""
-    return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")
 
 
 def _script_json(value: Any) -> str:

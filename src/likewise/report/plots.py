@@ -26,10 +26,7 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
 
 def plot_curve(
-    results: AuditResult | Mapping[str, AuditResult],
-    *,
-    max_eps: float | None = None,
-    ax: Axes | None = None,
+    results: AuditResult | Mapping[str, AuditResult], *, max_eps: float | None = None, ax: Axes | None = None
 ) -> Axes:
     """Plot the curve ε ↦ V(ε) − mean loss, with the chosen ε and its interval.
 
@@ -56,7 +53,7 @@ def plot_curve(
     if not several or not all(isinstance(result, AuditResult) for result in several.values()):
         got = "none" if not several else ", ".join(type(r).__name__ for r in several.values())
         allowed = "an AuditResult or a mapping of names to them"
-        raise bad_parameter("plot_curve", "results", allowed=allowed, got=got)
+        raise bad_parameter("plot_curve", "results", allowed, got)
     eps = max(result.eps for result in several.values())
     ends = [float(result.curve.eps[-1]) for result in several.values()]
     if max_eps is None:
@@ -114,7 +111,7 @@ def plot_effects(result: AuditResult, ax: Axes | None = None, *, most: int = 8) 
     sides = ("lower", "higher") if table is not None and "change" in table else ("lose", "gain")
     if table is None or not len(table) or table[sides[0]].isna().any():
         wanted = "an audit with sensitive features and a favourable outcome (favourable=…)"
-        raise bad_parameter("plot_effects", "result", allowed=wanted, got="none of them")
+        raise bad_parameter("plot_effects", "result", wanted, "none of them")
     shown = table.head(most)
     axes, place = _axes(ax), np.arange(len(shown))
     for side, sign, colour in zip(sides, (-1, 1), (COLOURS[1], COLOURS[2]), strict=True):
@@ -185,12 +182,12 @@ def plot_unfair_map(
         unfair = result.pure_map if pure else result.unfair_map
     if not isinstance(unfair, UnfairMap):
         got = f"a {type(result).__name__}"
-        raise bad_parameter("plot_unfair_map", "result", allowed="an AuditResult or an UnfairMap", got=got)
+        raise bad_parameter("plot_unfair_map", "result", "an AuditResult or an UnfairMap", got)
     if unfair.people.shape[1] < 2:
         raise InputError("plot_unfair_map: two dimensions need two columns, and the people have one.")
     chosen = _two_columns(unfair) if columns is None else tuple(columns)
     if len(chosen) != 2:
-        raise bad_parameter("plot_unfair_map", "columns", allowed="two column names", got=columns)
+        raise bad_parameter("plot_unfair_map", "columns", "two column names", columns)
     check_columns(unfair.people, chosen, owner="plot_unfair_map", name="columns")
     axes = _axes(ax)
     (x0, x1), (y0, y1) = (
@@ -219,11 +216,7 @@ def plot_unfair_map(
 
 
 def plot_box(
-    groups: Mapping[str, Any] | pd.DataFrame,
-    *,
-    ylabel: str = "",
-    points: bool = True,
-    ax: Axes | None = None,
+    groups: Mapping[str, Any] | pd.DataFrame, *, ylabel: str = "", points: bool = True, ax: Axes | None = None
 ) -> Axes:
     """Plot box plots: one per group, such as scores by name group or a measure over seeds by method.
 
@@ -253,7 +246,7 @@ def plot_box(
     empty = [name for name, group in values.items() if not len(group)]
     if not values or empty:
         got = f"no finite number in {empty[0]!r}" if empty else "none"
-        raise bad_parameter("plot_box", "groups", allowed="one group of numbers or more", got=got)
+        raise bad_parameter("plot_box", "groups", "one group of numbers or more", got)
     axes = _axes(ax)
     places = np.arange(1, len(values) + 1)
     drawn = axes.boxplot(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from likewise.core.intervals import Measure
 from likewise.core.messages import Texts
-from likewise.core.plain import plain_fields, rounded
-from likewise.report.page import Answer, Tone, cells_section, section, wrapped
+from likewise.core.plain import Written, plain_fields, rounded
+from likewise.core.text import text_table
+from likewise.report.page import Answer, Tone, cells_section, listed, section, wrapped
+from likewise.report.templates import measure_words, templates
 
 if TYPE_CHECKING:
     from likewise.proxies import Disparity, GroupProbabilities, ProxyTest
@@ -25,7 +26,7 @@ _LISTED, _WIDEST = 8, 30
 
 
 @dataclass(frozen=True)
-class ProxyFindings:
+class ProxyFindings(Written):
     """What is known about an attribute that is not in the table, as one page; any part may be absent.
 
     Parameters
@@ -108,13 +109,6 @@ def _disparity(found: Disparity) -> dict[str, Any]:
     return {key: kept[key] for key in names} | {"figures": figures}
 
 
-def _between(one: Mapping[str, Any] | None, texts: Texts, form: str = "number") -> str:
-    if one is None or one["value"] is None:
-        return "–"
-    ends = "–".join("∞" if one[end] is None else texts.number(one[end], form) for end in ("low", "high"))
-    return f"{texts.number(one['value'], form)} ({ends})"
-
-
 def _range(one: Mapping[str, Any], texts: Texts, low: str, high: str) -> str:
     return texts(
         "proxies.range",
@@ -127,9 +121,9 @@ def _column_rows(document: Mapping[str, Any], texts: Texts) -> list[tuple[str, .
     return [
         (
             one["name"],
-            _between(one["carries"], texts),
-            _between(one["moves"], texts, "percent"),
-            _between(one["needed"], texts),
+            measure_words(texts, one["carries"]),
+            measure_words(texts, one["moves"], "percent"),
+            measure_words(texts, one["needed"]),
             texts.number(one["used"], "percent"),
             texts(f"proxies.verdict_{one['verdict']}"),
         )
@@ -158,10 +152,10 @@ def _figure_rows(document: Mapping[str, Any], texts: Texts) -> list[tuple[str, .
         (
             f"{texts('proxies.' + one['measure'].replace(' ', '_'))}, {texts('proxies.' + one['kind'])}",
             one["group"],
-            *(_between(one[key], texts) for key in ("weighted", "corrected")),
+            *(measure_words(texts, one[key]) for key in ("weighted", "corrected")),
             _range(one, texts, "low", "high"),
             _range(one, texts, "outer_low", "outer_high"),
-            _between(one["known"], texts),
+            measure_words(texts, one["known"]),
         )
         for one in document["disparity"]["figures"]
     ]
@@ -244,22 +238,14 @@ def _bars(document: Mapping[str, Any], texts: Texts) -> str:
         for one in alone
     ]
     longest = [max([row[k] for row in lengths] + [1e-9]) for k in range(3)]
+    shares = [[value / most for value, most in zip(row, longest, strict=True)] for row in lengths]
+    rows = [*zip((one["name"][:28] for one in alone), shares, strict=True)]
     heads = [texts(f"proxies.{key}") for key in _COLUMNS[1:4]]
-    drawn = [
-        f'<text x="{200 + 180 * k}" y="14" font-size="12" fill="currentColor">{escape(head)}</text>'
-        for k, head in enumerate(heads)
-    ]
-    for i, (one, row) in enumerate(zip(alone, lengths, strict=True)):
-        y = 24 + 20 * i
-        drawn.append(
-            f'<text x="0" y="{y + 11}" font-size="12" fill="currentColor">{escape(one["name"][:28])}</text>'
-        )
-        drawn += [
-            f'<rect x="{200 + 180 * k}" y="{y}" width="{max(160 * value / longest[k], 1):.1f}" height="12" fill="currentColor" opacity="{0.8 if value else 0.2}"/>'
-            for k, value in enumerate(row)
-        ]
-    label = escape(texts("proxies.picture"))
-    return f'<svg role="img" aria-label="{label}" viewBox="0 0 740 {30 + 20 * len(alone)}" width="100%">{"".join(drawn)}</svg>'
+    return str(
+        templates(texts.language)
+        .get_template("shell.html.j2")
+        .module.bars(texts("proxies.picture"), heads, rows)
+    )
 
 
 def proxies_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
@@ -279,8 +265,7 @@ def proxies_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
         sections.append(cells_section(name, heads, rows, right=range(2, 7), id="groups", lede=lede))
     sources = _sources(document, texts)
     if sources:
-        items = "".join(f"<li>{escape(line)}</li>" for line in sources)
-        sections.append(section(texts("proxies.sources_title"), f"<ul>{items}</ul>", id="sources"))
+        sections.append(section(texts("proxies.sources_title"), listed(sources), id="sources"))
     return {
         "title": texts("proxies.title", attribute=document["attribute"] or texts("proxies.groups")),
         "answer": Answer(
@@ -299,25 +284,19 @@ def proxies_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
 
 def proxies_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
     """The columns, the groups, how they were known, and the answer last."""
-    from likewise.core.text import text_table
-
     badge, _, sentences, warned = _proxies_answer(document, texts)
     lines = wrapped(*_sources(document, texts))
     if document["disparity"] is not None:
         heads = [texts(f"proxies.{key}") for key in _FIGURES]
         lines += [
             "",
-            *_table(text_table, heads, _figure_rows(document, texts)),
+            *text_table(heads, _figure_rows(document, texts)).split("\n"),
             *wrapped(*_assumptions(document, texts)),
         ]
     if document["columns"]:
         heads = [texts(f"proxies.{key}") for key in (*_COLUMNS[:4], _COLUMNS[-1])]
-        lines += ["", *_table(text_table, heads, _brief_rows(document, texts))]
+        lines += ["", *text_table(heads, _brief_rows(document, texts)).split("\n")]
         more = len(document["columns"]) - _LISTED
         lines += [texts("proxies.more", n=more)] if more > 0 else []
     said = f"{badge}: {' '.join(sentences)}" if sentences else badge
     return [*lines, "", *wrapped(*warned), *wrapped(said)], []
-
-
-def _table(write: Any, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return str(write(list(heads), [list(row) for row in rows])).split("\n")

@@ -10,7 +10,7 @@ from likewise.core.messages import Texts
 from likewise.core.plain import plain, plain_fields
 from likewise.report.page import Answer, Tone, cells_section, wrapped
 from likewise.report.person import cost_words, settings_section
-from likewise.report.templates import cell_words, row_words, where_words
+from likewise.report.templates import cell_words, measure_words, row_words, where_words
 
 if TYPE_CHECKING:
     from likewise.explaining.burden import Recourse
@@ -27,13 +27,6 @@ def recourse_document(found: Recourse) -> dict[str, Any]:
         "people": plain(found.people.replace([math.inf, -math.inf], math.nan).to_dict("records")),
         **{key: plain(getattr(found, key)) for key in ("looked", "proved", "unequal", "dearer", "cheaper")},
     }
-
-
-def _share(one: Mapping[str, Any], texts: Texts) -> str:
-    if one["value"] is None:
-        return "–"
-    low, high = (texts.number(one[end], "percent") for end in ("low", "high"))
-    return f"{texts.number(one['value'], 'percent')} ({low}–{high})"
 
 
 def _median(one: Mapping[str, Any], texts: Texts) -> str:
@@ -75,7 +68,7 @@ def recourse_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
             f"{one['attribute']} = {cell_words(texts, one['group'])}",
             texts.number(one["refused"], "whole"),
             _median(one["cost"], texts),
-            *(_share(one[key], texts) for key in _SHARES),
+            *(measure_words(texts, one[key], "percent") for key in _SHARES),
         )
         for one in document["burden"]
     ]
@@ -123,7 +116,10 @@ def recourse_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str]
     badge, _, sentences = _recourse_answer(document, texts)
     lines = []
     for one in document["burden"]:
-        shares = [f"{texts(f'recourse.{name}')} {_share(one[key], texts)}" for key, name in _SHARES.items()]
+        shares = [
+            f"{texts(f'recourse.{name}')} {measure_words(texts, one[key], 'percent')}"
+            for key, name in _SHARES.items()
+        ]
         said = f"{texts('recourse.refused')} {texts.number(one['refused'], 'whole')}"
         said += f"; {texts('recourse.median')} {_median(one['cost'], texts)}; {'; '.join(shares)}"
         lines += wrapped(f"{one['attribute']} = {cell_words(texts, one['group'])}: {said}", indent="    ")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
+from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_fields
 from likewise.core.text import join_words, short_number
-from likewise.report.page import Answer, listed, results_table, section
+from likewise.report.page import Answer, cells_section, listed, section
 from likewise.report.terminal import terminal_table
 from likewise.text.cluster_inference import clusters_needed
 from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits
@@ -130,14 +130,12 @@ def _section(number: int, part: Mapping[str, Any]) -> str:
     marks = {"shifted": "bad", "equivalent": "good"}
     rows = []
     for effect in part["families"]:
-        first, *middle, verdict = (escape(cell) for cell in _cells(effect))
-        cells = "".join(f'<td class="right">{cell}</td>' for cell in middle)
-        rows.append(
-            f'<tr><th scope="row">{first}</th>{cells}<td class="right {marks.get(verdict, "")}">{verdict}</td></tr>'
-        )
+        *cells, verdict = _cells(effect)
+        mark = marks.get(verdict, "")
+        rows.append([*cells, Markup('<span class="{}">{}</span>').format(mark, verdict)])
     told = f"{part['units']} units in {part['clusters']} clusters, {len(part['placebos'])} placebos."
-    name = part["name"] or "All scores"
-    return section(name, results_table(name, _HEAD, rows), id=f"part-{number}", lede=told)
+    name, right = part["name"] or "All scores", range(1, len(_HEAD))
+    return cells_section(name, _HEAD, rows, right=right, id=f"part-{number}", lede=told)
 
 
 def _cells(effect: Mapping[str, Any]) -> list[str]:

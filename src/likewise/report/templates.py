@@ -5,30 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
+from importlib import resources
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from likewise.auditing.inference.verdict import Bracket
 from likewise.auditing.results.effects import ANOTHER, ANY, LESS, MORE, OTHER
-from likewise.core.errors import require
 from likewise.core.messages import Texts
 from likewise.data.missing_values import MISSING_WORD
 from likewise.report.first_words import by_attribute
-from likewise.report.page import asset
-
-
-def templates(language: str) -> Any:
-    """Return the Jinja environment of the pages in one language: texts as ``t``, and the filters."""
-    return _environment(require("jinja2", extra="report", why="Writing a page"), language)
 
 
 @cache
-def _environment(jinja2: Any, language: str) -> Any:
-    """The templates in one language, compiled once: that takes longer than writing a page with them."""
-    texts, markup = Texts(language), jinja2.utils.markupsafe.Markup
+def asset(name: str, package: str = "likewise.report") -> str:
+    """Return the text of a file among a package's assets."""
+    return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")
 
-    @jinja2.pass_context  # type: ignore[untyped-decorator]
+
+@cache
+def templates(language: str) -> Any:
+    """Return the Jinja environment of the pages in one language; its templates are compiled once."""
+    import jinja2  # takes as long as the rest of the package's import
+
+    texts = Texts(language)
+
+    @jinja2.pass_context
     def said(context: Any, sentence: str) -> str:
         return texts.said(sentence, known=context["known"])
 
@@ -40,7 +43,7 @@ def _environment(jinja2: Any, language: str) -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {**filters(texts), "said": said}
-    environment.globals |= {"t": texts, "rich": lambda key, **values: markup(texts.rich(key, **values))}
+    environment.globals |= {"t": texts, "rich": lambda key, **values: Markup(texts.rich(key, **values))}
     return environment
 
 
@@ -88,6 +91,14 @@ def cell_words(texts: Texts, value: Any) -> str:
         text = str(int(value)) if whole else repr(value)
         return (text if texts.language == "en" else text.replace(".", ",")).replace("-", "−")
     return texts.number(value, "") if isinstance(value, str) else str(value).replace("-", "−")
+
+
+def measure_words(texts: Texts, one: Mapping[str, Any] | None, form: str = "number") -> str:
+    """Return a measure with the ends of its interval: a dash if it is not known, ∞ for an open end."""
+    if one is None or one["value"] is None:
+        return "–"
+    ends = "–".join("∞" if one[end] is None else texts.number(one[end], form) for end in ("low", "high"))
+    return f"{texts.number(one['value'], form)} ({ends})"
 
 
 def row_words(texts: Texts, document: Mapping[str, Any], row: Any) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,13 +25,8 @@ from likewise.core.text import interval_ends, printable, short_number, value_wor
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import number_rows, numbers_document
-from likewise.report.first_words import (
-    disadvantage,
-    example_words,
-    favourable_words,
-    reach_words,
-)
-from likewise.report.templates import effect_words
+from likewise.report.first_words import disadvantage, example_words, favourable_words, reach_words
+from likewise.report.templates import effect_words, templates
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.study import TwinStudy
@@ -123,10 +118,7 @@ def print_audit(
         _print_annex(result, out, evaluation, people, labels or {})
     for study in twins:
         head, rows = study.table
-        table = terminal_table(f"Three kinds of counterparts by {study.attribute}", head)
-        for row in rows:
-            table.add_row(*map(Text, row))
-        out.print(table)
+        out.print(terminal_table(f"Three kinds of counterparts by {study.attribute}", head, rows))
         for words in study.words:
             out.print(Text(f"  {words}.", style="dim"))
         out.print()
@@ -265,66 +257,44 @@ def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
                 Message("effect.rate", value=value_words(v), rate=r)
                 for v, r in zip(part["value"], part["rate"], strict=True)
             ]
-            first, *more = rates
-            for one in more:
-                first = Message("effect.listed", one=first, two=one)
-            said.append(Message("effect.rates", attribute=str(attribute), rates=first))
+            listed = reduce(lambda one, two: Message("effect.listed", one=one, two=two), rates)
+            said.append(Message("effect.rates", attribute=str(attribute), rates=listed))
     return said[:2]
 
 
 def audit_html(result: AuditResult) -> str:
     """Return an audit in short as a small piece of HTML for notebooks; every string is escaped."""
-    found, table = result.headline, result.effects
-    badge = (
-        f'<span style="background:{_COLOURS[found.badge]};color:#fff;border-radius:1em;padding:.1em .7em;'
-        f'font-weight:600">{escape(found.title)}</span>'
-    )
-    said = [result.scope.words() + " " + favourable_words(result, {})]
-    said += _notes(result)
-    parts = [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in said]
-    told = " ".join(filter(None, (disadvantage(result), found.sentence)))
-    parts.append(f'<p style="margin:.3em 0 .6em">{badge} {escape(told)}</p>')
-    if table is not None and result.answered and result.favourable is not None and len(table):
-        parts.append(_html_bars(table.head(_EFFECTS)))
-    more = [] if found.limit is None else [found.limit.sentence]
-    more += [*(_rates(result, {}) if result.answered else ()), found.sure]
+    found, table, after = result.headline, result.effects, [result.headline.sure]
     if result.answered:
-        more = [*(example_words(result, one, {}) for one in result.listed[:1]), *more]
-    parts += [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in more]
-    return f'<div style="max-width:60em;line-height:1.45">{"".join(parts)}</div>'
-
-
-def _html_bars(table: Any) -> str:
-    sides = ("lower", "higher") if "change" in table else ("lose", "gain")
-    most = max(int(table[list(sides)].to_numpy().max()), 1)
-    cell = "padding:.15em .6em .15em 0;vertical-align:middle"
-    colours = dict(zip(sides, ("#c2410c", "#008060"), strict=True))
-    rows = []
-    for _, row in table.iterrows():
-        bars = {
-            side: f'<span style="display:inline-block;height:.8em;width:{8 * row[side] / most:.2f}em;'
-            f'background:{colours[side]}"></span>'
-            for side in sides
-        }
-        name = escape(_exchange(row, Texts()))
-        rows.append(
-            f'<tr><td style="{cell};text-align:left">{name}</td><td style="{cell};text-align:right">'
-            f'{row[sides[0]]:,} {bars[sides[0]]}</td><td style="{cell};text-align:left">{bars[sides[1]]} '
-            f"{row[sides[1]]:,}</td></tr>"
+        after = [*_rates(result, {}), *after]
+    if found.limit is not None:
+        after = [found.limit.sentence, *after]
+    if result.answered:
+        after = [*(example_words(result, one, {}) for one in result.listed[:1]), *after]
+    sides = ("lower", "higher") if table is not None and "change" in table else ("lose", "gain")
+    rows = [
+        {"name": _exchange(row, Texts()), "lose": row[sides[0]], "gain": row[sides[1]]}
+        for _, row in (table.head(_EFFECTS).iterrows() if table is not None else ())
+        if result.answered and result.favourable is not None
+    ]
+    page: str = (
+        templates("en")
+        .get_template("notebook.html.j2")
+        .render(
+            before=[result.scope.words() + " " + favourable_words(result, {}), *_notes(result)],
+            colour=_COLOURS[found.badge],
+            title=found.title,
+            told=" ".join(filter(None, (disadvantage(result), found.sentence))),
+            sides=sides,
+            rows=rows,
+            after=after,
         )
-    head = "".join(
-        f'<th style="{cell};text-align:{side}">{escape(Texts()(f"effect.{name}"))}</th>'
-        for name, side in zip(sides, ("right", "left"), strict=True)
     )
-    return f'<table style="border-collapse:collapse"><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return page
 
 
 def _print_annex(
-    result: AuditResult,
-    out: Console,
-    evaluation: Evaluation | None,
-    people: int,
-    labels: Mapping[Any, str],
+    result: AuditResult, out: Console, evaluation: Evaluation | None, people: int, labels: Mapping[Any, str]
 ) -> None:
     """Print loss, ε, what is proved, people with the most added loss, accuracy and group gaps."""
     if result.worst_case is not None:
@@ -409,8 +379,8 @@ def print_comparison(
     out.print(Text(comparison.sentence()))
 
 
-def terminal_table(title: str | None, head: Sequence[str]) -> Table:
-    """Return an empty table: the first column to the left, the others to the right, titles never read as markup."""
+def terminal_table(title: str | None, head: Sequence[str], rows: Iterable[Iterable[str]] = ()) -> Table:
+    """Return a table: the first column to the left, the others to the right, nothing is read as markup."""
     table = Table(
         title=None if title is None else Text(title, style="bold"),
         title_justify="left",
@@ -420,15 +390,14 @@ def terminal_table(title: str | None, head: Sequence[str]) -> Table:
     )
     for i, name in enumerate(head):
         table.add_column(Text(name), justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 
 def _numbers(result: AuditResult) -> Table:
     head = [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"]
-    table = terminal_table(None, head)
-    for row in number_rows(numbers_document(result)):
-        table.add_row(*map(Text, row))
-    return table
+    return terminal_table(None, head, number_rows(numbers_document(result)))
 
 
 def _brackets(result: AuditResult) -> Table:
@@ -457,13 +426,18 @@ def _drawn(bracket: Bracket, most: float) -> str:
 
 
 def _rules(unfair: UnfairMap, where: str) -> Table:
-    table = terminal_table(
-        f"who is affected, counterparts {where}", ["group", "people", "added loss", "× average"]
-    )
+    rows = [
+        (
+            " and ".join(rule.conditions) or "everybody",
+            f"{rule.support:,}",
+            short_number(rule.mean_harm),
+            f"{rule.lift:.1f}",
+        )
+        for rule in unfair.rules[:4]
+    ]
+    head = ["group", "people", "added loss", "× average"]
+    table = terminal_table(f"who is affected, counterparts {where}", head, rows)
     table.columns[0].overflow = "fold"
-    for rule in unfair.rules[:4]:
-        who = Text(" and ".join(rule.conditions) or "everybody")
-        table.add_row(who, f"{rule.support:,}", short_number(rule.mean_harm), f"{rule.lift:.1f}")
     return table
 
 
@@ -498,10 +472,10 @@ def _decision(value: Any, labels: Mapping[Any, str]) -> str:
 
 def _evaluation(evaluation: Evaluation) -> Table:
     head = [f"{evaluation.n_people:,} people", "value", f"{evaluation.confidence:.0%} interval"]
-    table = terminal_table(None, head)
-    for one in evaluation.measures:
-        table.add_row(Text(one.name), short_number(one.value), interval_ends(one.low, one.high))
-    return table
+    rows = [
+        (one.name, short_number(one.value), interval_ends(one.low, one.high)) for one in evaluation.measures
+    ]
+    return terminal_table(None, head, rows)
 
 
 def _compared(comparison: Comparison, measures: Mapping[str, Measure], between: str) -> list[RenderableType]:

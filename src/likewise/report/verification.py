@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.auditing.verification.verify import PAIR_COLUMNS, Verification
 from likewise.core.messages import Texts
 from likewise.core.plain import beside, plain, plain_fields
+from likewise.core.text import text_table
 from likewise.report.page import Answer, Tone, cells_section, listed, section, wrapped
 from likewise.report.templates import where_words
 
@@ -35,18 +36,9 @@ def verification_document(found: Verification) -> dict[str, Any]:
 
 def verification_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
     """The parts of a page."""
-    columns, people = document["sensitive"], document["people"]
+    columns = document["sensitive"]
     kind, tone = document["badge"], _TONES[document["badge"]]
-    same = "verified.same" if kind == "unanswered" else "verified.same_proved"
-    words = (same, "verified.flips_shown", "verified.undecided")
-    rows = [
-        (
-            texts(word),
-            _of_domain(document, name, texts),
-            "–" if people is None else _share(people[name], texts),
-        )
-        for name, word in zip(_SHARES, words, strict=True)
-    ]
+    rows = _shares(document, texts)
     heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
     question = texts("verified.question", columns=columns)
     sections = [cells_section(question, heads, rows, right=(1, 2), id="shares"), _pairs(document, texts)]
@@ -118,7 +110,7 @@ def verification_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[
     notes += wrapped(texts("verified.stopped"), most=1) if document["stopped"] else []
     rules = [f"  {line}" for one in _rules(document, texts, 2) for line in wrapped(one, width=78, most=1)]
     rules = [texts("verified.most"), *rules] if rules else []
-    lines = [*top, *([""] if top else []), *_shares(document, texts), "", *notes]
+    lines = [*top, *([""] if top else []), *_share_lines(document, texts), "", *notes]
     room = _LINES - len(lines) - len(verdict) - 1
     for part in (wrapped(_pair(document, texts), most=3), rules):
         if part and len(part) <= room:
@@ -161,26 +153,31 @@ def _columns(document: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return sensitive, [name for name in names if name not in (*sensitive, *PAIR_COLUMNS)]
 
 
-def _shares(document: Mapping[str, Any], texts: Texts) -> list[str]:
-    """The table of shares: the domain's, and those of the people."""
-    people, sampled = document["people"], document["sampled"]
-    words = ("verified.same_proved", "verified.flips_shown", "verified.undecided")
-    rows = [("", texts("verified.everybody"), "" if people is None else texts("verified.table"))]
-    for key, word in zip(_SHARES, words, strict=True):
-        rows.append(
-            (
-                texts(word),
-                _of_domain(document, key, texts),
-                "" if people is None else _share(people[key], texts),
-            )
+def _shares(document: Mapping[str, Any], texts: Texts) -> list[tuple[str, str, str]]:
+    """Shares of everybody who could exist, and of the people of the table if there are any."""
+    people = document["people"]
+    same = "verified.same" if document["badge"] == "unanswered" else "verified.same_proved"
+    return [
+        (
+            texts(word),
+            _of_domain(document, key, texts),
+            "–" if people is None else _share(people[key], texts),
         )
+        for key, word in zip(_SHARES, (same, "verified.flips_shown", "verified.undecided"), strict=True)
+    ]
+
+
+def _share_lines(document: Mapping[str, Any], texts: Texts) -> list[str]:
+    """The shares as a table in the terminal."""
+    alone, sampled = document["people"] is None, document["sampled"]
+    rows = [("", texts("verified.everybody"), texts("verified.table")), *_shares(document, texts)]
     if sampled is not None and not document["trivial"]:
         share, low, high = (_share(sampled[key], texts) for key in ("share", "low", "high"))
         rows.append(
             (texts("verified.sampled"), texts("verified.interval", share=share, low=low, high=high), "")
         )
-    first, second, third = (max(len(row[k]) for row in rows) for k in range(3))
-    return [f"{a:<{first}}  {b:>{second}}  {c:>{third}}".rstrip() for a, b, c in rows]
+    head, *rest = ((a, b, "" if alone else c) for a, b, c in rows)
+    return text_table(head, rest).split("\n")
 
 
 def _notes(document: Mapping[str, Any], texts: Texts) -> list[str]:

@@ -13,7 +13,7 @@ from rich.text import Text
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.verification.verify import Verification
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.files import atomic_path, check_replaceable
+from likewise.core.files import atomic_path, check_target
 from likewise.core.messages import Texts
 from likewise.core.plain import to_json
 from likewise.core.progress import open_console
@@ -24,17 +24,17 @@ from likewise.proxies import Disparity, ProxyTest
 from likewise.report.comparison import Comparison, comparison_document
 from likewise.report.document import audit_document
 from likewise.report.first_words import MAX_LISTED
-from likewise.report.html import render_html
+from likewise.report.html import RENDERED, render_html
 from likewise.report.page import wrapped
-from likewise.report.person import person_document, person_lines
+from likewise.report.person import person_document
 from likewise.report.provenance import Provenance
-from likewise.report.proxies import ProxyFindings, proxies_document, proxies_lines
-from likewise.report.recourse import recourse_document, recourse_lines
+from likewise.report.proxies import ProxyFindings, proxies_document
+from likewise.report.recourse import recourse_document
 from likewise.report.score_report import print_scores, score_document
-from likewise.report.verification import verification_document, verification_lines
+from likewise.report.verification import verification_document
 from likewise.text.score_audit import ScoreAudits
 
-# Kinds besides audits and comparisons: what is known, and the lines in the terminal, the verdict apart.
+# Kinds besides audits and comparisons: what is known of them.
 _VALUES: dict[type, tuple[str, Callable[..., dict[str, Any]]]] = {
     Verification: ("verification", verification_document),
     Explanation: ("person", person_document),
@@ -44,12 +44,7 @@ _VALUES: dict[type, tuple[str, Callable[..., dict[str, Any]]]] = {
     Disparity: ("proxies", lambda found: proxies_document(ProxyFindings(disparity=found))),
     ScoreAudits: ("scores", score_document),
 }
-_LINES: dict[str, Callable[..., tuple[list[str], list[str]]]] = {
-    "verification": verification_lines,
-    "person": person_lines,
-    "recourse": recourse_lines,
-    "proxies": proxies_lines,
-}
+
 # A page above this loads slowly; fewer people are listed then, and the page says how many.
 MAX_BYTES = 1_900_000
 
@@ -84,7 +79,7 @@ def document_of(result: Any, **parts: Any) -> dict[str, Any]:
             return {"kind": f"likewise.report.{kind}", **_made(**parts), **values(result)}
     kinds = (AuditResult, Comparison, *_VALUES)
     names = ", ".join(f"{'an' if one.__name__[0] in 'AE' else 'a'} {one.__name__}" for one in kinds)
-    raise bad_parameter("report", "result", allowed=f"one of {names}", got=f"a {type(result).__name__}")
+    raise bad_parameter("report", "result", f"one of {names}", f"a {type(result).__name__}")
 
 
 def _made(*, name: str = "", source: str = "X", provenance: Provenance | None = None) -> dict[str, Any]:
@@ -111,8 +106,8 @@ def print_document(
     >>> print_document(document_of(ScoreAudits(())))
     No effect beyond the noise was shown in 0 families of edits; that alone does not make it fair.
     """
-    out, kind = console or open_console(), document["kind"].rpartition(".")[2]
-    if kind == "scores":
+    out = console or open_console()
+    if document["kind"].endswith(".scores"):
         print_scores(document, out)
         return
     lines, verdict = _lines(document, Texts(language))
@@ -124,7 +119,9 @@ def print_document(
 
 def _lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], list[str]]:
     kind = document["kind"].rpartition(".")[2]
-    lines, verdict = _LINES[kind](document, texts)
+    render = RENDERED[kind][1]
+    assert render is not None  # scores are printed as a table
+    lines, verdict = render(document, texts)
     # A verification has room for two of them, and chooses.
     told = [] if kind == "verification" else [texts.said(one["sentence"]) for one in document["findings"]]
     lines = [line for one in told for line in wrapped(one)] + lines
@@ -138,53 +135,14 @@ def text_of(result: Any) -> str:
 
 
 def save(result: Any, path: str | Path, *, language: str = "en", overwrite: bool = False) -> Path:
-    """Write a result by the suffix of the path: .html or .json."""
-    write(document_of(result), path, language=language, overwrite=overwrite)
-    return Path(path)
-
-
-def write(
-    document: Mapping[str, Any],
-    path: str | Path,
-    *,
-    form: str | None = None,
-    title: str | None = None,
-    language: str = "en",
-    overwrite: bool = False,
-) -> None:
-    """Write a document as a page or as JSON, whole or not at all.
-
-    Parameters
-    ----------
-    document : dict
-        Of `document_of`.
-    path : path-like
-        The file; its folder must exist.
-    form : {"html", "json"}, optional
-        By default the suffix of the path.
-    title : str, optional
-        Heading of the page.
-    language : {"en", "de"}, default="en"
-        Of the page.
-    overwrite : bool, default=False
-        Replace a file that exists.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> from likewise.text.score_audit import ScoreAudits
-    >>> target = Path(tempfile.mkdtemp()) / "scores.json"
-    >>> write(document_of(ScoreAudits(())), target)
-    >>> json.loads(target.read_text(encoding="utf-8"))["shifted"]
-    0
-    """
-    target = check_target(path, owner="write", overwrite=overwrite)
-    chosen = form or target.suffix.lower().removeprefix(".")
-    if chosen not in ("html", "htm", "json"):
-        raise bad_parameter("write", "path", allowed="a file that ends in .html or .json", got=str(target))
-    page = chosen != "json"
-    text = render_html(document, title=title, language=language) if page else to_json(document)
-    write_text(target, text)
+    """Write a result by the suffix of the path, .html or .json, whole or not at all."""
+    target = check_target(path, owner="save", overwrite=overwrite)
+    kind = target.suffix.lower()
+    if kind not in (".html", ".htm", ".json"):
+        raise bad_parameter("save", "path", "a file that ends in .html or .json", str(target))
+    document = document_of(result)
+    write_text(target, to_json(document) if kind == ".json" else render_html(document, language=language))
+    return target
 
 
 def write_html(
@@ -278,17 +236,6 @@ def write_json(result: Any, path: str | Path, *, overwrite: bool = False, **part
     """
     target = check_target(path, owner="write_json", overwrite=overwrite)
     write_text(target, to_json(document_of(result, **parts)))
-
-
-def check_target(path: str | Path, *, owner: str, overwrite: bool) -> Path:
-    """Return the path of a file to be written, or raise an error that says why it cannot be."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"{owner}: the folder {target.parent} does not exist. Make it first.")
-    check_replaceable(target, owner=owner)
-    if target.exists() and not overwrite:
-        raise InputError(f"{owner}: {target} exists. Choose another path, or pass overwrite=True.")
-    return target
 
 
 def write_text(path: Path, text: str) -> None:

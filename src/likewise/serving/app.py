@@ -15,9 +15,9 @@ from likewise.core.messages import Texts, check_language
 from likewise.core.text import printable
 from likewise.data.table_limits import nesting
 from likewise.report import audit_document, render_html
-from likewise.report.explore import explore_document
-from likewise.report.page import asset, render_page
-from likewise.report.templates import templates
+from likewise.report.explore import explore_case
+from likewise.report.page import render_page
+from likewise.report.templates import asset, templates
 from likewise.serving.audits import Audited, Question, TableAuditor
 from likewise.serving.gate import Gate, Limits, Secrets
 from likewise.serving.queue import BusyError, JobQueue, Kept, RowScores, SerialWorker, page_words
@@ -86,20 +86,10 @@ def kept_page(
 ) -> Kept:
     """Make the page of an audit."""
     document = audit_document(audited.result, evaluation=audited.evaluation, provenance=audited.provenance)
-    case, matched = audited.case, audited.case.matched
-    notes = list(audited.notes)
-    explore = None
+    matched, notes, explore = audited.case.matched, list(audited.notes), None
     try:
-        explore = explore_document(
-            matched.domain,
-            case.people[list(matched.columns)],
-            case.labels,
-            models={audited.title: matched.model},
-            sensitive_features=[name for name in case.sensitive if name in matched.columns],
-            results={audited.title: audited.result},
-            places=case.found.people.places,
-            endpoint={"url": f"/api/audits/{number}/score", "token": token},
-        )
+        endpoint = {"url": f"/api/audits/{number}/score", "token": token}
+        explore = explore_case(audited.case, audited.result, name=audited.title, endpoint=endpoint)
     except InputError as error:
         notes.append(f"the page has no panel to try people out: {error}")
     links = [(Texts(language)("serving.another"), "/tables")] if tables else []
@@ -201,11 +191,7 @@ class Application:
         self._secrets, self._name, self._known = secrets, name, dict(known or {})
         self._language = check_language(language, owner="serve")
         keep = partial(
-            kept_page,
-            token=secrets.asking,
-            limits=self.limits,
-            tables=auditor is not None,
-            language=language,
+            kept_page, token=secrets.asking, limits=self.limits, tables=auditor is not None, language=language
         )
         self.jobs = JobQueue(auditor, keep, self.limits)
         if audited is not None:
@@ -220,7 +206,7 @@ class Application:
         await self.gate(scope, receive, send)
 
     def close(self) -> None:
-        """End an audit that runs, as soon as it gives a sign of life."""
+        """End an audit that runs, at its next report of progress."""
         if self.jobs.job is not None:
             self.jobs.job.cancel()
 
@@ -233,11 +219,11 @@ class Application:
                 route("/", self._home, methods=["GET"]),
                 route("/audits/{number}", self._audit, methods=["GET"]),
                 route("/tables", self._tables, methods=["GET"]),
-                route("/api/audits/{number}/score", _spoken(self._score), methods=["POST"]),
-                route("/api/tables", _spoken(self._upload), methods=["POST"]),
-                route("/api/jobs", _spoken(self._start), methods=["POST"]),
-                route("/api/jobs/current", _spoken(self._watch), methods=["GET"]),
-                route("/api/jobs/cancel", _spoken(self._cancel), methods=["POST"]),
+                route("/api/audits/{number}/score", _in_json(self._score), methods=["POST"]),
+                route("/api/tables", _in_json(self._upload), methods=["POST"]),
+                route("/api/jobs", _in_json(self._start), methods=["POST"]),
+                route("/api/jobs/current", _in_json(self._watch), methods=["GET"]),
+                route("/api/jobs/cancel", _in_json(self._cancel), methods=["POST"]),
             ]
         )
 
@@ -346,7 +332,7 @@ def _question(said: Mapping[str, Any]) -> Question:
     )
 
 
-def _spoken(
+def _in_json(
     endpoint: Callable[[Request], Awaitable[dict[str, Any]]],
 ) -> Callable[[Request], Awaitable[Response]]:
     """Answer in JSON; what goes wrong becomes a sentence, and never a traceback."""

@@ -1,4 +1,4 @@
-"""Audits of a model that is at hand in Python: of people in memory, and of tables that are uploaded."""
+"""Audits of a model in Python: of people in memory, and of tables that are uploaded."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TableAuditor(Protocol):
     """Audits the server's model on a table that was uploaded."""
 
     def __call__(self, table: MemoryFile, question: Question, on_progress: OnProgress) -> Audited:
-        """Audit; `hear` is told how far it is, and raises KeyboardInterrupt to end it."""
+        """Audit; `on_progress` is called with how far it is, and raises KeyboardInterrupt to end it."""
 
 
 # A function that is called by one thread at a time, whatever it does inside.
@@ -77,7 +77,7 @@ class TableAuditor(Protocol):
 def one_caller(native: Any) -> Any:
     """Return a model that a page and an audit may ask at the same time.
 
-    Only functions are changed: nobody knows what they share. The libraries' own models can be asked by several threads,
+    Only functions are changed: what they share is not known. The libraries' own models can be asked by several threads,
     and a model file in a process of its own answers one question after the other anyway.
     """
     known = hasattr(native, "predict") or hasattr(native, "forward")

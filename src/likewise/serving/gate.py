@@ -77,7 +77,7 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise bad_parameter("Limits", field.name, allowed="a whole number >= 1", got=value)
+                raise bad_parameter("Limits", field.name, "a whole number >= 1", value)
 
 
 # A bucket that fills at a rate, and from which everything takes one.
@@ -108,8 +108,8 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 API = "/api/"
 TOKEN_HEADER = "x-likewise-token"
-# Who is not let in is counted apart, so that nobody can use up what the user may ask.
-_STRANGERS = (20.0, 50)
+# Refused requests are counted apart, so that they cannot use up the user's own rate.
+_REFUSED_RATE = (20.0, 50)
 
 _HEADERS = {
     "cache-control": "no-store",
@@ -208,7 +208,7 @@ class Gate:
         # Told of the address of a connection that has shown a secret.
         self.on_known: Callable[[Any], object] = lambda client: None
         self._own = TokenBucket(limits.per_second, limits.burst)
-        self._strangers = TokenBucket(*_STRANGERS)
+        self._refusals = TokenBucket(*_REFUSED_RATE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -222,24 +222,24 @@ class Gate:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        landed = _has_landed(request, self._secrets)
-        refused = find_refusal(request, self._secrets, landed=landed)
+        opens_link = _opens_link(request, self._secrets)
+        refused = find_refusal(request, self._secrets, opens_link=opens_link)
         if refused is None and not self._own.take():
             refused = Refusal(429, "Too many requests at once. Wait a moment and try again.")
-        elif refused is not None and not self._strangers.take():
+        elif refused is not None and not self._refusals.take():
             refused = Refusal(429, "Too many requests that were refused.")
         if refused is None:
             self.on_known(scope.get("client"))
         answer = self._app
         if refused is not None:
             answer = _refusing(request, refused)
-        elif landed:
+        elif opens_link:
             answer = landing = HTMLResponse(_LANDING)
             landing.set_cookie(self._secrets.cookie, self._secrets.session, httponly=True, samesite="strict")
         await answer(scope, receive, _with_headers(send))
 
 
-def find_refusal(request: Request, secrets: Secrets, *, landed: bool) -> Refusal | None:
+def find_refusal(request: Request, secrets: Secrets, *, opens_link: bool) -> Refusal | None:
     """Return why a request does not pass; None if it does."""
     said = request.headers
     hosts = [host.lower() for host in said.getlist("host")]
@@ -247,7 +247,7 @@ def find_refusal(request: Request, secrets: Secrets, *, landed: bool) -> Refusal
         return Refusal(403, f"This server is only for this machine, under its own address. {_AGAIN}")
     if any(origin.lower() != f"http://{hosts[0]}" for origin in said.getlist("origin")):
         return Refusal(403, "A page of somebody else's asked. Nothing was done.")
-    if landed:
+    if opens_link:
         return None
     if any(site.lower() not in ("same-origin", "none") for site in said.getlist("sec-fetch-site")):
         return Refusal(403, f"A page of somebody else's asked. Nothing was done. {_AGAIN}")
@@ -257,7 +257,7 @@ def find_refusal(request: Request, secrets: Secrets, *, landed: bool) -> Refusal
     return None if known else Refusal(403, f"The token of the link is missing or wrong. {_AGAIN}")
 
 
-def _has_landed(request: Request, secrets: Secrets) -> bool:
+def _opens_link(request: Request, secrets: Secrets) -> bool:
     """Whether this is the link with its token."""
     if request.method != "GET" or request.scope["path"] != "/":
         return False

@@ -134,8 +134,7 @@ class RowScores:
                 raise InputError("rows: a cell must be a number, a word, true, false or null.")
 
 
-# A table that a browser sent: held against the limits before it is read, and its columns listed for a
-# choice.
+# An uploaded table: checked against the limits before it is read, its columns listed for a choice.
 
 
 # Different values that are listed of a column, for the choice of the one that counts as 1.
@@ -324,7 +323,7 @@ class Job:
         self.share = share
 
     def cancel(self) -> None:
-        """Have it end at the next sign of life."""
+        """End it at its next report of progress."""
         self._cancelled.set()
         if not self.over:
             self.state = "cancelling"

@@ -53,12 +53,12 @@ def open_socket(port: int) -> socket.socket:
 
 def _server(application: Application) -> Any:
     uvicorn = require("uvicorn", extra="serve", why="Serving a model")
-    doorway = Doorway(_CONNECTIONS, _HEADER_SECONDS)
-    application.gate.on_known = doorway.on_known
+    limit = ConnectionLimit(_CONNECTIONS, _HEADER_SECONDS)
+    application.gate.on_known = limit.on_known
     config = uvicorn.Config(
         application,
         loop="asyncio",
-        http=doorway.protocol(),
+        http=limit.protocol(),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -81,31 +81,31 @@ def _in_turns(act: Callable[..., object], *given: Any, turns: int = 8) -> None:
         act(*given)
 
 
-class Doorway:
-    """Connections that have shown no secret: so many, for so long. The oldest goes first, so nobody can shut the user out."""
+class ConnectionLimit:
+    """Limits connections without a secret in number and time; the oldest is closed first, so the user is never locked out."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most, self._seconds = most, seconds
-        self._strangers: dict[Any, tuple[Any, Any]] = {}
+        self._unknown: dict[Any, tuple[Any, Any]] = {}
 
     def on_known(self, client: Any) -> None:
         """A connection from this address has shown a secret."""
-        _, timer = self._strangers.pop(client, (None, None))
+        _, timer = self._unknown.pop(client, (None, None))
         if timer is not None:
             timer.cancel()
 
     def enter(self, client: Any, transport: Any) -> None:
         """A connection was made."""
         timer = asyncio.get_running_loop().call_later(self._seconds, _in_turns, self._close, client)
-        self._strangers[client] = transport, timer
+        self._unknown[client] = transport, timer
         _in_turns(self._make_room)
 
     def _make_room(self) -> None:
-        if len(self._strangers) > self._most:
-            self._close(next(iter(self._strangers)))
+        if len(self._unknown) > self._most:
+            self._close(next(iter(self._unknown)))
 
     def _close(self, client: Any) -> None:
-        transport, timer = self._strangers.pop(client, (None, None))
+        transport, timer = self._unknown.pop(client, (None, None))
         if transport is not None:
             timer.cancel()
             transport.abort()
@@ -115,15 +115,15 @@ class Doorway:
         base: Any = require(
             "uvicorn.protocols.http.h11_impl", extra="serve", why="Serving a model"
         ).H11Protocol
-        doorway = self
+        limit = self
 
         class Watched(base):  # type: ignore[misc]
             def connection_made(self, transport: Any) -> None:
                 super().connection_made(transport)
-                doorway.enter(self.client, transport)
+                limit.enter(self.client, transport)
 
             def connection_lost(self, error: Exception | None) -> None:
-                doorway.on_known(self.client)
+                limit.on_known(self.client)
                 super().connection_lost(error)
 
         return Watched
@@ -215,7 +215,7 @@ def run_server(
     RunningServer(make, port).until_interrupted(say)
 
 
-# A model that is at hand in Python, behind a page on this machine.
+# A model in Python behind a page on this machine.
 
 
 def start_server(
@@ -289,7 +289,7 @@ def start_server(
         check_same_length("serve", X=table, y=y)
     if isinstance(sensitive_features, str) or not len(sensitive_features):
         allowed = "a list of columns, such as ['sex']"
-        raise bad_parameter("serve", "sensitive_features", allowed=allowed, got=sensitive_features)
+        raise bad_parameter("serve", "sensitive_features", allowed, sensitive_features)
     auditor = FrameAuditor(model, name, metric, domain, tuple(immutable), eps, random_state)
     audited = auditor.audit(
         table, y, tuple(sensitive_features), progress, favourable=favourable, budget=budget_seconds

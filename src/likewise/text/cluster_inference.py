@@ -255,14 +255,14 @@ class AuditDesign:
         """Return the smallest number of texts that finds an effect of this size with this probability."""
         owner = "AuditDesign.texts_needed"
         if not abs(effect) > 0.0:
-            raise bad_parameter(owner, "effect", allowed="not zero", got=effect)
+            raise bad_parameter(owner, "effect", "not zero", effect)
         check_share(power, owner=owner, name="power")
         low, high = 1, 2
         while self.power(high * self.texts_per_cluster, effect) < power:
             low, high = high, high * 2
             if high * self.texts_per_cluster > _MOST_TEXTS:
                 allowed = f"large enough to be seen with {_MOST_TEXTS:,} texts"
-                raise bad_parameter(owner, "effect", allowed=allowed, got=effect)
+                raise bad_parameter(owner, "effect", allowed, effect)
         while high - low > 1:
             middle = (low + high) // 2
             if self.power(middle * self.texts_per_cluster, effect) < power:
@@ -337,13 +337,11 @@ def pair_scores(
         )
     numbers = pd.to_numeric(frame[score], errors="coerce")
     if not np.isfinite(numbers.to_numpy(float)).all():
-        raise bad_parameter(
-            owner, "score", allowed="a column of finite numbers", got=f"other cells in {score!r}"
-        )
+        raise bad_parameter(owner, "score", "a column of finite numbers", f"other cells in {score!r}")
     names = frame[variant].astype(str)
     present = list(dict.fromkeys(names))
     if baseline not in present:
-        raise bad_parameter(owner, "baseline", allowed=f"one of {', '.join(present[:12])}", got=baseline)
+        raise bad_parameter(owner, "baseline", f"one of {', '.join(present[:12])}", baseline)
     placebos = [name for name in present if name != baseline and any(fnmatchcase(name, p) for p in placebo)]
     edits = [name for name in present if name != baseline and name not in placebos]
     if not edits:

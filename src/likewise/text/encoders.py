@@ -54,15 +54,15 @@ class SentenceEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Iterable[str]) -> FloatArray:
         """Return one row per text."""
         if isinstance(X, str):
-            raise bad_parameter("SentenceEncoder", "X", allowed="a list of texts", got=X[:40])
+            raise bad_parameter("SentenceEncoder", "X", "a list of texts", X[:40])
         texts = [str(text) for text in X]
         rows = np.asarray(self.model_.encode(texts, batch_size=self.batch_size), dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(texts):
             raise bad_parameter(
                 "SentenceEncoder",
                 "model",
-                allowed=f"an encoder that gives one row for each of {len(texts)} texts",
-                got=f"an array of shape {rows.shape}",
+                f"an encoder that gives one row for each of {len(texts)} texts",
+                f"an array of shape {rows.shape}",
             )
         return rows
 
@@ -108,7 +108,7 @@ class WordMean(TransformerMixin, BaseEstimator):
     def transform(self, X: Iterable[str]) -> FloatArray:
         """Return one row per text."""
         if isinstance(X, str):
-            raise bad_parameter("WordMean", "X", allowed="a list of texts", got=X[:40])
+            raise bad_parameter("WordMean", "X", "a list of texts", X[:40])
         texts = list(X)
         rows = np.zeros((len(texts), self.vectors_.dim), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
@@ -170,9 +170,9 @@ class SwapConsensus(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Iterable[str]) -> FloatArray:
         """Return the mean of the model's probabilities over the swaps, (n, C)."""
         if not self.edits:
-            raise bad_parameter("SwapConsensus", "edits", allowed="at least one edit", got=self.edits)
+            raise bad_parameter("SwapConsensus", "edits", "at least one edit", self.edits)
         if self.how not in ("mean", "margin"):
-            raise bad_parameter("SwapConsensus", "how", allowed="'mean' or 'margin'", got=self.how)
+            raise bad_parameter("SwapConsensus", "how", "'mean' or 'margin'", self.how)
         texts = list(X)
         answers = [self.model.predict_proba([edit(text).text for text in texts]) for edit in self.edits]
         if self.how == "mean":

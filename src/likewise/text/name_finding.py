@@ -10,46 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from likewise.text import name_lists as cue
 from likewise.text.edited import Word, addresses, folded, words_of
-from likewise.text.name_cues import (
-    ACTS,
-    APPOSITION,
-    AT,
-    BESIDE,
-    BESIDE_BEFORE,
-    DEEDS,
-    DETERMINERS,
-    EPONYM_AFTER,
-    FIRM_AFTER,
-    FIRM_BEFORE,
-    FIRMS,
-    FIRMS_ALONE,
-    FUNCTION,
-    GENDERED,
-    GREETED_BEFORE,
-    HEADER,
-    INSIDE,
-    INSTITUTIONS,
-    NAMES_TOO,
-    NO_SURNAMES,
-    OTHER_AFTER,
-    OTHER_BEFORE,
-    PARTICLES,
-    PLACE_BEFORE,
-    PLACES_AND_TIMES,
-    PRODUCTS,
-    REFEREES,
-    ROLES,
-    RULER_BEFORE,
-    SAID_BEFORE,
-    SOCIAL_BEFORE,
-    STATE_AFTER,
-    SURNAMES_TOO,
-    TECHNICAL,
-    TITLE,
-    TITLE_BEFORE,
-)
-from likewise.text.name_lists import ORDINARY, WORD_LISTS, name_key
 from likewise.text.reading import Reading
 
 
@@ -63,10 +25,12 @@ class People(NamedTuple):
 
 def find_names(text: str, source: Collection[str] = ()) -> People:
     """Find the first names of a text; with `source`, these alone."""
-    wanted = {name_key(name) for name in source}
+    wanted = {cue.name_key(name) for name in source}
     if wanted:
         words = words_of(text)
-        return People([w for w in words if name_key(w.text) in wanted and not _inside_other(text, w)], [], [])
+        return People(
+            [w for w in words if cue.name_key(w.text) in wanted and not _inside_other(text, w)], [], []
+        )
     return _Finder(text).people()
 
 
@@ -76,13 +40,13 @@ class _Finder(Reading):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.no_capitals = text == text.lower()
-        header = HEADER.match(text)
+        header = cue.HEADER.match(text)
         headed = header is not None and ("\n" in text.strip() or "@" in text)
         self.header = header.span("name") if header and headed else (-1, -1)
         self.titled = {
             folded(word.text)
             for place, word in enumerate(self.words)
-            if TITLE_BEFORE.search(self.before(place)) and not self.joined(place)
+            if cue.TITLE_BEFORE.search(self.before(place)) and not self.joined(place)
         }
         self.handles = folded(" ".join(text[low:high] for low, high in addresses(text)))
 
@@ -109,7 +73,7 @@ class _Finder(Reading):
             if verdict == "doubtful"
             and not (
                 mine - {self.keys[n]}
-                and (self.joined(n) or self._referee(n) or INSIDE.search(self.before(n)))
+                and (self.joined(n) or self._referee(n) or cue.INSIDE.search(self.before(n)))
             )
         ]
         if not about:
@@ -125,15 +89,15 @@ class _Finder(Reading):
             if (
                 (listed >= 0 and self._listed_after(listed, n))
                 or self._referee(n)
-                or OTHER_BEFORE.search(before)
-                or OTHER_AFTER.match(self.after(self.last(n)))
+                or cue.OTHER_BEFORE.search(before)
+                or cue.OTHER_AFTER.match(self.after(self.last(n)))
             ):
                 other.add(key)
                 listed = n
             else:
                 further = self._full(n) and about - {key} and not self._evident(n)
                 further = further and not self._partner(n, about)
-                weak = further or BESIDE_BEFORE.search(before) or GREETED_BEFORE.search(before)
+                weak = further or cue.BESIDE_BEFORE.search(before) or cue.GREETED_BEFORE.search(before)
                 (beside if weak else about).add(key)
         about -= other
         about, beside = about or (beside - other), beside - about
@@ -146,21 +110,21 @@ class _Finder(Reading):
         if self._not_a_person(place):
             return "not"
         if not word.text[0].isupper():
-            said = SAID_BEFORE.search(before) or GREETED_BEFORE.search(before)
-            if key in ORDINARY:
+            said = cue.SAID_BEFORE.search(before) or cue.GREETED_BEFORE.search(before)
+            if key in cue.ORDINARY:
                 said = re.search(r"\bname(?: is|:) $", before.lower())
-            return "person" if said or (self.no_capitals and key not in ORDINARY) else "word"
+            return "person" if said or (self.no_capitals and key not in cue.ORDINARY) else "word"
         if self._evident(place):
             return "person"
         full = self._full(place)
         branded = self._branded(place)
-        if key not in ORDINARY:
-            if self._behind_stranger(place) or self._in_list(place) or self._ending(place) == "either":
+        if key not in cue.ORDINARY:
+            if self._after_unlisted_name(place) or self._in_list(place) or self._ending(place) == "either":
                 return "doubtful"
-            organised = full and (AT.search(before) or re.search(r"\bthe $", before))
+            organised = full and (cue.AT.search(before) or re.search(r"\bthe $", before))
             if organised or re.search(r"\ban? $", before):
                 return "not"
-            if AT.search(before):
+            if cue.AT.search(before):
                 return "doubtful"
             technical = not full and re.search(r"\b(?:with|on|and|or) $", before) and self._technical(place)
             return "doubtful" if branded or technical or self._beside_product(place) else "person"
@@ -170,12 +134,12 @@ class _Finder(Reading):
         """Whether a possessive may be a brand's: "Victoria's Secret", "I was at Wendy's"."""
         after = self.after(place)
         if thing := re.match(r"['’]s ([A-Z]\w*[a-z]\w*)", after):
-            return folded(thing[1]) not in BESIDE and not GENDERED.search(self.text)
+            return folded(thing[1]) not in cue.BESIDE and not cue.GENDERED.search(self.text)
         bare = re.match(r"['’]s(?:[.,;!?\n]|$| (?:and|or) [A-Z]| ([a-z]+)\b)", after)
-        alone = bare is not None and (bare[1] is None or bare[1] in FUNCTION - {"and", "or"})
+        alone = bare is not None and (bare[1] is None or bare[1] in cue.FUNCTION - {"and", "or"})
         return alone and not re.search(r"\b(?:of|than|is|are|was|were|be) $", self.before(place))
 
-    def _behind_stranger(self, place: int) -> bool:
+    def _after_unlisted_name(self, place: int) -> bool:
         """Whether a capitalised word that is no common beginning stands before: a first name that nobody listed."""
         if (
             place == 0
@@ -185,9 +149,9 @@ class _Finder(Reading):
         ):
             return False
         previous = folded(self.words[place - 1].text)
-        common = previous in WORD_LISTS["beginnings"] | FUNCTION | NO_SURNAMES or previous.endswith(
-            ("ly", "ing")
-        )
+        common = previous in cue.WORD_LISTS[
+            "beginnings"
+        ] | cue.FUNCTION | cue.NO_SURNAMES or previous.endswith(("ly", "ing"))
         return self.between(place) in (" ", "\u00a0") and not common
 
     def _in_list(self, place: int) -> bool:
@@ -202,55 +166,63 @@ class _Finder(Reading):
         """The verdict on a name that is a word, a place or a product too."""
         key, before = self.keys[place], self.before(place)
         end = self.last(place) if full else place
-        deed, act = self.does(end, DEEDS), self.does(end, ACTS)
-        gendered = GENDERED.search(self.sentence(place)[1])
+        deed, act = self.does(end, cue.DEEDS), self.does(end, cue.ACTS)
+        gendered = cue.GENDERED.search(self.sentence(place)[1])
         if full and re.search(r"\b[Tt]he $", before):
             return "not"
-        if full and not AT.search(before):
-            with_person = key in NAMES_TOO and re.search(r"\b(?:by|with|about|for) $", before)
+        if full and not cue.AT.search(before):
+            with_person = key in cue.NAMES_TOO and re.search(r"\b(?:by|with|about|for) $", before)
             if (
                 deed
                 or act
-                or SOCIAL_BEFORE.search(before)
+                or cue.SOCIAL_BEFORE.search(before)
                 or with_person
-                or APPOSITION.match(self.after(end))
+                or cue.APPOSITION.match(self.after(end))
                 or self.verb_like(end)
                 or (gendered and re.match(r"[ \u00a0][a-z]", self.after(end)))
             ):
                 return "person"
-            return "doubtful" if key in NAMES_TOO else "word"
+            return "doubtful" if key in cue.NAMES_TOO else "word"
         alone = not self.joined(place) and not self.words[place].text.isupper()
-        if not alone or AT.search(before) or key in FIRMS_ALONE:
+        if not alone or cue.AT.search(before) or key in cue.FIRMS_ALONE:
             return "word"
         if self.begins(place):
             technical = self._technical(place)
             if (deed and not technical) or re.match(r" and (?:his|her)\b", self.after(place)):
                 return "person"
-            return "person" if act and gendered and key not in WORD_LISTS["words"] - NAMES_TOO else "word"
+            return (
+                "person"
+                if act and gendered and key not in cue.WORD_LISTS["words"] - cue.NAMES_TOO
+                else "word"
+            )
         previous = self.words[place - 1].text
         if self._beside_product(place):
             return "word"
-        if key in PLACES_AND_TIMES | PRODUCTS or self._technical(place):
-            return "person" if SOCIAL_BEFORE.search(before) else "word"
-        placed = previous.islower() or folded(previous) in FUNCTION
+        if key in cue.PLACES_AND_TIMES | cue.PRODUCTS or self._technical(place):
+            return "person" if cue.SOCIAL_BEFORE.search(before) else "word"
+        placed = previous.islower() or folded(previous) in cue.FUNCTION
         noun = re.match(r"[ \u00a0][a-z]", self.after(place)) and not self.does(
-            place, DEEDS | ACTS | FUNCTION
+            place, cue.DEEDS | cue.ACTS | cue.FUNCTION
         )
         return (
             "person"
-            if placed and previous not in DETERMINERS and not noun and self.between(place) in (" ", "\u00a0")
+            if placed
+            and previous not in cue.DETERMINERS
+            and not noun
+            and self.between(place) in (" ", "\u00a0")
             else "word"
         )
 
     def _evident(self, place: int) -> bool:
         """Behind a title or an introduction, in the first line of a CV, or in an address with the surname."""
         before = self.before(place)
-        if SAID_BEFORE.search(before) or GREETED_BEFORE.search(before):
+        if cue.SAID_BEFORE.search(before) or cue.GREETED_BEFORE.search(before):
             return (
-                not before.lower().rstrip().endswith(("called", "named")) or self.keys[place] not in ORDINARY
+                not before.lower().rstrip().endswith(("called", "named"))
+                or self.keys[place] not in cue.ORDINARY
             )
         full = self._full(place)
-        if TITLE_BEFORE.search(before):
+        if cue.TITLE_BEFORE.search(before):
             return True
         surname = folded(self.words[self.last(place)].text)
         held = (self.keys[place] in self.handles and surname in self.handles) or surname in self.titled
@@ -268,35 +240,35 @@ class _Finder(Reading):
         if (
             self.words[place].text.isupper()
             and self.header[0] != self.words[place].start
-            and not TITLE_BEFORE.search(self.before(place))
+            and not cue.TITLE_BEFORE.search(self.before(place))
         ):
             return False
-        return following in SURNAMES_TOO or following not in NO_SURNAMES
+        return following in cue.SURNAMES_TOO or following not in cue.NO_SURNAMES
 
     def _not_a_person(self, place: int) -> bool:
         """A surname, a firm, a place, or a part of another word."""
         word, key, before, after = self.words[place], self.keys[place], self.before(place), self.after(place)
-        if TITLE_BEFORE.search(word.text + " ") and self.joined(place):
+        if cue.TITLE_BEFORE.search(word.text + " ") and self.joined(place):
             return True  # "Miss Hart"
-        if len(word.text) < 2 or _inside_other(self.text, word) or PLACE_BEFORE.search(before):
+        if len(word.text) < 2 or _inside_other(self.text, word) or cue.PLACE_BEFORE.search(before):
             return True
-        if FIRM_BEFORE.search(before) or FIRM_AFTER.match(after) or STATE_AFTER.match(after):
+        if cue.FIRM_BEFORE.search(before) or cue.FIRM_AFTER.match(after) or cue.STATE_AFTER.match(after):
             return True
-        if EPONYM_AFTER.match(after) and (key in ORDINARY or not self.begins(place)):
+        if cue.EPONYM_AFTER.match(after) and (key in cue.ORDINARY or not self.begins(place)):
             return True
         told = self._evident(place) and not self._heads(place)
         if (
-            RULER_BEFORE.search(before)
+            cue.RULER_BEFORE.search(before)
             or (self._in_firm(place) and not told)
             or self._ending(place) == "firm"
         ):
             return True
-        if TITLE_BEFORE.search(before) and not self.joined(place):
+        if cue.TITLE_BEFORE.search(before) and not self.joined(place):
             return True  # "Mr. James": a surname
         between = self.between(place)
-        if self.no_capitals and place and self.keys[place - 1] not in ORDINARY and self.keys[place - 1]:
+        if self.no_capitals and place and self.keys[place - 1] not in cue.ORDINARY and self.keys[place - 1]:
             return between == " "  # "sarah mitchell"
-        if place and folded(self.words[place - 1].text) in PARTICLES and between.isspace():
+        if place and folded(self.words[place - 1].text) in cue.PARTICLES and between.isspace():
             return True
         if not self.capital(place - 1) or not self.capital(place):
             return False
@@ -305,31 +277,35 @@ class _Finder(Reading):
             return False
         if len(previous) == 1 and previous != "I":
             return True  # "E. James"
-        if between[0] == "." or folded(previous) in FUNCTION or TITLE_BEFORE.search(before):
+        if between[0] == "." or folded(previous) in cue.FUNCTION or cue.TITLE_BEFORE.search(before):
             return False
         if self.keys[place - 1]:
-            return self.keys[place - 1] not in ORDINARY or self._verdict(place - 1) == "person"
+            return self.keys[place - 1] not in cue.ORDINARY or self._verdict(place - 1) == "person"
         # "Baker McKenzie", "Neiman Marcus": behind another capital that does not begin the sentence.
         begins = self.begins(place - 1)
-        return not begins and not previous.isupper() and folded(previous) not in ROLES
+        return not begins and not previous.isupper() and folded(previous) not in cue.ROLES
 
     def _ending(self, place: int) -> str:
         """Return "firm" if a word such as Street is in the name, "surname" for "Dr. Emily Park", "either" if it cannot be told."""
         last, before, key = min(self.last(place), place + 5), self.before(place), self.keys[place]
         for n in range(place + 1, last + 1):
             ending = folded(self.words[n].text)
-            if ending not in INSTITUTIONS or re.match(r"\. [A-Z]", self.after(n)):
+            if ending not in cue.INSTITUTIONS or re.match(r"\. [A-Z]", self.after(n)):
                 continue
-            if ending not in SURNAMES_TOO or n < last or n > place + 1 or INSIDE.search(before):
+            if ending not in cue.SURNAMES_TOO or n < last or n > place + 1 or cue.INSIDE.search(before):
                 return "firm"
-            cues = (TITLE_BEFORE, SAID_BEFORE, OTHER_BEFORE, BESIDE_BEFORE)
+            cues = (cue.TITLE_BEFORE, cue.SAID_BEFORE, cue.OTHER_BEFORE, cue.BESIDE_BEFORE)
             sure = any(cue.search(before) for cue in cues) or ending in self.titled
             if sure or self.header[0] == self.words[place].start:
                 return "surname"
-            if key in ORDINARY - NAMES_TOO:
-                person = self.does(n, DEEDS) and GENDERED.search(self.sentence(n)[1])
+            if key in cue.ORDINARY - cue.NAMES_TOO:
+                person = self.does(n, cue.DEEDS) and cue.GENDERED.search(self.sentence(n)[1])
                 return "surname" if person else "firm"
-            return "surname" if self.does(n, DEEDS | ACTS) or SOCIAL_BEFORE.search(before) else "either"
+            return (
+                "surname"
+                if self.does(n, cue.DEEDS | cue.ACTS) or cue.SOCIAL_BEFORE.search(before)
+                else "either"
+            )
         return ""
 
     def _in_firm(self, place: int) -> bool:
@@ -339,12 +315,12 @@ class _Finder(Reading):
                 # Three words may have "s" of a possessive among them: "Victoria's Secret".
                 run = [word for word in self.words[start : start + length + 1] if word.text != "s"][:length]
                 name = " ".join(folded(word.text) for word in run)
-                if name in FIRMS and (self.no_capitals or all(word.text[0].isupper() for word in run)):
+                if name in cue.FIRMS and (self.no_capitals or all(word.text[0].isupper() for word in run)):
                     return True
         return False
 
     def _technical(self, place: int) -> bool:
-        return any(TECHNICAL.search(part) for part in self.sentence(place))
+        return any(cue.TECHNICAL.search(part) for part in self.sentence(place))
 
     def _beside_product(self, place: int) -> bool:
         """Whether a listed product or place stands before or behind "and" or "or"."""
@@ -353,7 +329,7 @@ class _Finder(Reading):
                 0 <= n < len(self.words)
                 and self.capital(n)
                 and folded(self.words[step].text) in ("and", "or")
-                and folded(self.words[n].text) in BESIDE
+                and folded(self.words[n].text) in cue.BESIDE
                 and not self._full(n)
             ):
                 return not self._full(place)
@@ -372,25 +348,25 @@ class _Finder(Reading):
         """The verdict on a word that is somebody's name elsewhere in the text."""
         key, word = self.keys[place], self.words[place]
         before = self.before(place)
-        if key not in ORDINARY:
+        if key not in cue.ORDINARY:
             return "person"
         if not word.text[0].isupper() or self._technical(place) or self._beside_product(place):
             return "word"
         if re.match(r"['’]s [A-Z]", self.after(place)):
             return "word"
-        if self._full(place) or (self.begins(place) and self.does(place, DEEDS | ACTS)):
+        if self._full(place) or (self.begins(place) and self.does(place, cue.DEEDS | cue.ACTS)):
             return "person"
-        if re.match(r"['’]s? [a-z]", self.after(place)) or SOCIAL_BEFORE.search(before):
+        if re.match(r"['’]s? [a-z]", self.after(place)) or cue.SOCIAL_BEFORE.search(before):
             return "person"
-        elsewhere = AT.search(before) or re.search(
+        elsewhere = cue.AT.search(before) or re.search(
             r"\b(?:to|from|of|by|since|until|the|a|an|this|last|next|named|is|was|am|be) $", before
         )
         things = re.match(r"[ \u00a0](?:\d|[a-z])|:? \d", self.after(place)) and not self.does(
-            place, DEEDS | ACTS | FUNCTION - {"of"}
+            place, cue.DEEDS | cue.ACTS | cue.FUNCTION - {"of"}
         )
-        if elsewhere or things or (key in PLACES_AND_TIMES and re.search(r", $", before)):
+        if elsewhere or things or (key in cue.PLACES_AND_TIMES and re.search(r", $", before)):
             return "word"
-        return "doubtful" if key in PLACES_AND_TIMES | FIRMS_ALONE | PRODUCTS else "person"
+        return "doubtful" if key in cue.PLACES_AND_TIMES | cue.FIRMS_ALONE | cue.PRODUCTS else "person"
 
     def _partner(self, place: int, people: Collection[str]) -> bool:
         """Whether "and" joins the name to one of these people: "Emily and Grace Lee"."""
@@ -401,13 +377,13 @@ class _Finder(Reading):
         )
 
     def _referee(self, place: int) -> bool:
-        section = REFEREES.search(self.text)
+        section = cue.REFEREES.search(self.text)
         return section is not None and 0 < section.start() < self.words[place].start
 
     def _listed_after(self, first: int, place: int) -> bool:
         """Whether a list of people goes on: "Referees: Susan Hill, Peter Grant"."""
         between = self.text[self.words[self.last(first)].end : self.words[place].start]
-        return re.fullmatch(rf"(?:,? and|,)[ \u00a0\n]+(?:(?:{TITLE})[ \u00a0]+)*", between) is not None
+        return re.fullmatch(rf"(?:,? and|,)[ \u00a0\n]+(?:(?:{cue.TITLE})[ \u00a0]+)*", between) is not None
 
 
 def _inside_other(text: str, word: Word) -> bool:

@@ -28,8 +28,7 @@ from likewise.core.errors import (
 )
 from likewise.core.files import check_file
 
-# Calls that cost money: no faster than allowed, tried again when the server is busy, never more than the
-# cap.
+# Calls that cost money: rate-limited, repeated if the server is busy, never more than the cap.
 
 
 _TRY_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -80,11 +79,11 @@ class CallLimits:
     def __post_init__(self) -> None:
         owner = "CallLimits"
         if self.max_calls is not None and self.max_calls < 0:
-            raise bad_parameter(owner, "max_calls", allowed="an int >= 0 or None", got=self.max_calls)
+            raise bad_parameter(owner, "max_calls", "an int >= 0 or None", self.max_calls)
         if self.per_second is not None and not self.per_second > 0:
-            raise bad_parameter(owner, "per_second", allowed="a number > 0 or None", got=self.per_second)
+            raise bad_parameter(owner, "per_second", "a number > 0 or None", self.per_second)
         if self.retries < 0:
-            raise bad_parameter(owner, "retries", allowed="an int >= 0", got=self.retries)
+            raise bad_parameter(owner, "retries", "an int >= 0", self.retries)
         for name in ("first_wait", "longest_wait"):
             check_number(getattr(self, name), owner=owner, name=name, low=0.0)
 
@@ -94,7 +93,7 @@ class CallLimits:
 
 
 @dataclass(eq=False)
-class CarefulCaller:
+class LimitedCaller:
     """Calls a scorer within limits."""
 
     scorer: Callable[[str], Any]
@@ -107,24 +106,24 @@ class CarefulCaller:
     def __call__(self, text: str) -> Any:
         """Ask for one text."""
         for attempt in range(self.limits.retries + 1):
-            self._take_turn()
+            self._respect_limits()
             try:
                 return self.scorer(text)
             except LikewiseError:
                 raise
             except Exception as error:
                 last = error
-                _let_go(error)
-                if not worth_another_try(error):
+                _close(error)
+                if not is_temporary(error):
                     raise ModelError(f"The scorer failed: {type(error).__name__}: {error}") from error
                 if attempt < self.limits.retries:
-                    self.sleep(_asked_wait(error, self.limits) or self.limits.wait(attempt))
+                    self.sleep(_retry_after(error, self.limits) or self.limits.wait(attempt))
         raise NotConvergedError(
             f"The scorer failed {self.limits.retries + 1} times in a row ({type(last).__name__}: {last}). What was "
             "scored so far is in the cache: run again later."
         ) from last
 
-    def _take_turn(self) -> None:
+    def _respect_limits(self) -> None:
         limits = self.limits
         if limits.max_calls is not None and self.calls >= limits.max_calls:
             raise BudgetError(
@@ -139,7 +138,7 @@ class CarefulCaller:
         self.calls += 1
 
 
-def worth_another_try(error: Exception) -> bool:
+def is_temporary(error: Exception) -> bool:
     """Whether a failure may pass: the server is busy or broken, or cannot be reached."""
     status = _status(error)
     if status is not None:
@@ -162,7 +161,7 @@ def _status(error: Exception) -> int | None:
     return None
 
 
-def _asked_wait(error: Exception, limits: CallLimits) -> float | None:
+def _retry_after(error: Exception, limits: CallLimits) -> float | None:
     headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None)
     try:
         return min(float(headers["Retry-After"]), limits.longest_wait) if headers is not None else None
@@ -170,7 +169,7 @@ def _asked_wait(error: Exception, limits: CallLimits) -> float | None:
         return None
 
 
-def _let_go(error: Exception) -> None:
+def _close(error: Exception) -> None:
     """Close the connection that an error of urllib still holds."""
     close = getattr(error, "close", None)
     if callable(close):
@@ -205,8 +204,8 @@ def score_of_reply(
     if isinstance(reply, str) or reply is None:
         if favourable is None:
             raise bad_parameter(
-                "audit_texts", "favourable", allowed="the label that counts as 1, if the scorer answers labels",
-                got=None,
+                "audit_texts", "favourable", "the label that counts as 1, if the scorer answers labels",
+                None,
             )  # fmt: skip
         score, decision = float(reply == favourable), str(reply)
     elif isinstance(reply, list) and reply and all(isinstance(one, dict) for one in reply):

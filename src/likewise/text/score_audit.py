@@ -236,7 +236,7 @@ def audit_scores(
     if margin is not None:
         margin = check_number(margin, owner=owner, name="margin", low=0.0)
     if not 0.0 < level < 0.5:
-        raise bad_parameter(owner, "level", allowed="between 0 and 0.5", got=level)
+        raise bad_parameter(owner, "level", "between 0 and 0.5", level)
     groups = [("", frame)] if by is None else [(str(key), part) for key, part in frame.groupby(by)]
     if not groups:
         raise InputError(f"{owner}: the table has no rows. Pass one row per score.")

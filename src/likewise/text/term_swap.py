@@ -41,10 +41,7 @@ class TermSwap:
     def __post_init__(self) -> None:
         if not self.terms or not all(isinstance(k, str) and k.strip() for k in self.terms):
             raise bad_parameter(
-                "TermSwap",
-                "terms",
-                allowed="a mapping of words to words with at least one pair",
-                got=self.terms,
+                "TermSwap", "terms", "a mapping of words to words with at least one pair", self.terms
             )
 
     def __call__(self, text: str) -> Edited:
@@ -83,7 +80,7 @@ class FunctionEdit:
         """Edit one text."""
         after = self.function(text)
         if not isinstance(after, str):
-            raise bad_parameter(self.name, "function", allowed="a function from text to text", got=after)
+            raise bad_parameter(self.name, "function", "a function from text to text", after)
         return edited_text(text, [Change(0, text, after)], skipped="the function changed nothing")
 
 
@@ -116,23 +113,17 @@ class Template:
             found = [name for _, name, _, _ in string.Formatter().parse(self.text) if name is not None]
         except ValueError as error:
             raise bad_parameter(
-                "Template",
-                "text",
-                allowed="a text with {slots}",
-                got=self.text,
-                remedy="Write {{ for a brace.",
+                "Template", "text", "a text with {slots}", self.text, "Write {{ for a brace."
             ) from error
         if not all(name.isidentifier() for name in found):
-            raise bad_parameter(
-                "Template", "text", allowed="a text whose slots are plain names", got=self.text
-            )
+            raise bad_parameter("Template", "text", "a text whose slots are plain names", self.text)
         return tuple(dict.fromkeys(found))
 
     def fill(self, **values: str) -> str:
         """Return the text with every slot filled."""
         if set(values) != set(self.slots):
             raise bad_parameter(
-                "Template.fill", "values", allowed=f"given for {', '.join(self.slots)}", got=sorted(values)
+                "Template.fill", "values", f"given for {', '.join(self.slots)}", sorted(values)
             )
         return self.text.format(**values)
 

@@ -17,7 +17,7 @@ from likewise.text.name_swap import NameSwap
 from likewise.text.replies import (
     BudgetError,
     CallLimits,
-    CarefulCaller,
+    LimitedCaller,
     ReplyCache,
     plain_reply,
     score_of_reply,
@@ -104,9 +104,9 @@ def plan_texts(
     owner = "plan_texts"
     texts = list(texts) if not isinstance(texts, str) else []
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise bad_parameter(owner, "texts", allowed="a list of texts with at least one", got=texts[:3])
+        raise bad_parameter(owner, "texts", "a list of texts with at least one", texts[:3])
     if repeats < 1:
-        raise bad_parameter(owner, "repeats", allowed="an int >= 1", got=repeats)
+        raise bad_parameter(owner, "repeats", "an int >= 1", repeats)
     wanted = [_as_edit(edit) for edit in (default_edits() if edits is None else edits)]
     neutral = [_as_edit(edit) for edit in (default_placebos() if placebos is None else placebos)]
     named = [(edit.name, edit) for edit in wanted]
@@ -115,9 +115,7 @@ def plan_texts(
     ]
     names = [name for name, _ in named]
     if len({*names, BASELINE}) <= len(names):
-        raise bad_parameter(
-            owner, "edits", allowed="edits with different names, none called baseline", got=names
-        )
+        raise bad_parameter(owner, "edits", "edits with different names, none called baseline", names)
     if not wanted:
         raise InputError(f"{owner}: 'edits' is empty. Pass at least one edit.")
     cells, log = [], []
@@ -142,7 +140,7 @@ def _as_edit(edit: Any) -> TextEdit:
     if callable(edit):
         function: Callable[[str], str] = edit
         return FunctionEdit(getattr(edit, "__name__", type(edit).__name__).replace("_", "-"), function)
-    raise bad_parameter("plan_texts", "edits", allowed="edits or functions from text to text", got=edit)
+    raise bad_parameter("plan_texts", "edits", "edits or functions from text to text", edit)
 
 
 # Texts that a model with predict or predict_proba gets at once.
@@ -251,15 +249,15 @@ def audit_texts(
     plan = plan_texts(texts, edits=edits, placebos=placebos, repeats=repeats)
     for label, values in (("clusters", clusters), ("groups", groups)):
         if values is not None and len(values) != len(texts):
-            raise bad_parameter("audit_texts", label, allowed=f"one per text ({len(texts)})", got=len(values))
+            raise bad_parameter("audit_texts", label, f"one per text ({len(texts)})", len(values))
     if cache is not None and not name:
         raise bad_parameter(
             "audit_texts",
             "name",
-            allowed="given with a cache, so that no other scorer's replies are taken for this one's",
-            got=name,
+            "given with a cache, so that no other scorer's replies are taken for this one's",
+            name,
         )
-    caller = CarefulCaller(_refuse if offline else _one_by_one(scorer), limits or CallLimits())
+    caller = LimitedCaller(_refuse if offline else _one_by_one(scorer), limits or CallLimits())
     opened = nullcontext(cache) if isinstance(cache, ReplyCache) else ReplyCache(cache)
     with opened as replies:
         key = (name or "", version)
@@ -295,7 +293,7 @@ class _Asked:
         self,
         cache: ReplyCache,
         key: tuple[str, str],
-        caller: CarefulCaller,
+        caller: LimitedCaller,
         many: Callable[[list[str]], list[Any]] | None,
     ) -> None:
         self.cache, self.key, self.caller, self.many = cache, key, caller, many
@@ -355,10 +353,7 @@ def _one_by_one(scorer: Any) -> Callable[[str], Any]:
         return function
     if _many(scorer) is None:
         raise bad_parameter(
-            "audit_texts",
-            "scorer",
-            allowed="a function of a text, or a model with predict_proba or predict",
-            got=scorer,
+            "audit_texts", "scorer", "a function of a text, or a model with predict_proba or predict", scorer
         )
     return _refuse
 

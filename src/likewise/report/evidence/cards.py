@@ -106,13 +106,7 @@ def impact_sections(impact: Sequence[ImpactTable], *, level: int) -> str:
     for table in impact:
         rate = f"{table.kind} rate"
         rows = [
-            [
-                row.category,
-                f"{row.people:,}",
-                f"{row.selected:,}",
-                f"{row.rate:.1%}",
-                _ratio(row),
-            ]
+            [row.category, f"{row.people:,}", f"{row.selected:,}", f"{row.rate:.1%}", _ratio(row)]
             for row in table.rows
         ]
         head = [table.attribute, "people", table.outcome, rate, "impact ratio"]

@@ -167,16 +167,8 @@ def read_evidence(path: str | Path) -> Evidence:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{file.name} is not a JSON file, or a damaged one: {error}.") from error
     run = document["run"] or {"options": None, "inputs": {}}
-    return Evidence(
-        document["figures"],
-        document["name"],
-        document["provenance"],
-        run["options"],
-        run["inputs"],
-        document["impact"],
-        document["files"],
-        document["signer"],
-    )
+    kept = {name: document[name] for name in ("figures", "name", "provenance", "impact", "files", "signer")}
+    return Evidence(options=run["options"], inputs=run["inputs"], **kept)
 
 
 def check_files(folder: Path, recorded: Evidence, *, verify_key: str | Path | None = None) -> None:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from likewise.report.explore.document import explore_document as explore_document
+    from likewise.report.explore.document import (
+        explore_case as explore_case,
+        explore_document as explore_document,
+    )
     from likewise.report.explore.models import page_model as page_model
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

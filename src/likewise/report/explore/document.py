@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.case import Case
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError, bad_parameter
@@ -138,7 +139,7 @@ def explore_document(
     Parameters
     ----------
     domain : TabularDomain
-        Which rows can exist; every edit is held against it.
+        Which rows can exist; every edit is checked against it.
     people : DataFrame
         The audited people in original units, in the order of the audit.
     y : array-like, optional
@@ -182,7 +183,7 @@ def explore_document(
     """
     unknown = [name for name in sensitive_features if name not in domain.encoding_.names]
     if not models:
-        raise bad_parameter("explore_document", "models", allowed="at least one model", got="none")
+        raise bad_parameter("explore_document", "models", "at least one model", "none")
     adapters = {name: as_model(model) for name, model in models.items()}
     first = next(iter(adapters.values()))
     shown = as_recorded(first, people)
@@ -217,6 +218,24 @@ def explore_document(
         ],
         "endpoint": None if endpoint is None else dict(endpoint),
     }
+
+
+def explore_case(
+    case: Case, result: AuditResult, *, name: str, endpoint: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the panel of the people and the model of an audit."""
+    matched = case.matched
+    return explore_document(
+        matched.domain,
+        case.people[list(matched.columns)],
+        case.labels,
+        models={name: matched.model},
+        sensitive_features=case.sensitive,
+        results={name: result},
+        places=case.found.people.places,
+        endpoint=endpoint,
+        seed=case.request.random_state,
+    )
 
 
 def _classes(model: Model, labels: Mapping[Any, str]) -> list[Any]:

@@ -79,7 +79,7 @@ def unpack(packed: dict[str, Any]) -> np.ndarray[Any, Any]:
     return np.frombuffer(base64.b64decode(packed["data"]), dtype=dtype).reshape(packed["shape"])
 
 
-# Features of a model as functions of one cell each: what a number, a category, a gap or a strange word
+# Features of a model as functions of one cell each: what a number, a category, a missing cell or an unseen word
 # becomes.
 
 
@@ -122,7 +122,7 @@ class CellFeature:
 
 
 def encoded_features(columns: Sequence[Column]) -> tuple[CellFeature, ...]:
-    """Features of a model that takes encoded rows, in which nothing is missing and nothing strange."""
+    """Features of a model that takes encoded rows, without missing or unseen values."""
     found: list[CellFeature] = []
     for column in columns:
         if column.kind != "categorical":
@@ -149,7 +149,7 @@ def table_features(
     names: Sequence[str] | None,
     trees: TreeEnsemble | None = None,
     *,
-    strange: Any = REFUSED,
+    unseen: Any = REFUSED,
 ) -> tuple[CellFeature, ...]:
     """Features of a model that takes the table's own columns."""
     wanted = [column.name for column in columns] if names is None else list(names)
@@ -163,9 +163,9 @@ def table_features(
             found.append(CellFeature(column.name))
         elif codes is not None:
             places = {value: float(code) for code, value in enumerate(codes)}
-            answers = tuple(places.get(category, strange) for category in column.categories)
+            answers = tuple(places.get(category, unseen) for category in column.categories)
             found.append(
-                CellFeature(column.name, categories=column.categories, answers=answers, unseen=strange)
+                CellFeature(column.name, categories=column.categories, answers=answers, unseen=unseen)
             )
         else:
             try:
@@ -395,8 +395,8 @@ def _read(
     names = names or model.feature_names
     trees = read if isinstance(read, TreeEnsemble) else None
     # scikit-learn's gradient boosting takes a category that it never saw for a missing one; the others refuse it.
-    strange = np.nan if hasattr(estimator, "_preprocessor") else REFUSED
-    return table_features(columns, names, trees, strange=strange), read
+    unseen = np.nan if hasattr(estimator, "_preprocessor") else REFUSED
+    return table_features(columns, names, trees, unseen=unseen), read
 
 
 def _trees_or_layers(model: Any, features: Sequence[TableFeature] = ()) -> TreeEnsemble | Layers:
