@@ -602,6 +602,10 @@ def test_new_values_of_an_honest_table_are_not_doubted():
         table.loc[::3, "region"] = "west"
         found = lw.audit(model, table, y, sensitive_features=["group"])
         assert found.answered, (model, found.findings)
+        # Words of another language for half of the people and more are no rare region.
+        table.loc[::3, "region"], table.loc[1::3, "region"] = "ouest", "est"
+        found = lw.audit(model, table, y, sensitive_features=["group"])
+        assert [one.columns for one in found.findings if one.kind == "values"] == [("region",)], model
 
 
 @pytest.mark.parametrize("labels", [False, True])

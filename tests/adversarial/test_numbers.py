@@ -538,8 +538,11 @@ def test_predictions_that_fall_count_as_much_as_those_that_rise():
         assert result.sensitive.tolerance == tolerance
     assert "would get predictions more than 1501 apart" in " ".join(str(result).split())
     assert audited(Line(), frame, ["sex"], paid, loss="squared").sensitive.changed is None
+    rule = Rule(lambda table: table["skill"] > 0)
     with pytest.raises(InputError, match="tolerance"):
-        audited(Rule(lambda table: table["skill"] > 0), frame, ["sex"], tolerance=1.0)
+        audited(rule, frame, ["sex"], tolerance=1.0)
+    with pytest.raises(InputError, match="tolerance"):
+        lw.audit(rule, frame, sensitive_features=["sex"], tolerance=1.0)
 
 
 def test_the_tolerance_of_the_command_line(tmp_path):

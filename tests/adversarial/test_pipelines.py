@@ -3,10 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.ensemble import BaggingClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
@@ -113,3 +116,60 @@ def test_columns_are_those_that_the_encoder_takes(chosen):
     flips = model.predict(everybody) != model.predict(everybody.assign(sex="M"))
     assert found.undecided == pytest.approx(0)
     assert found.flips == pytest.approx(flips.mean())
+
+
+def first_steps():
+    """Steps that take the table itself: by name inside of a union or a function, and steps that get no column of it."""
+    words, numbers = (make_column_selector(**{f"dtype_{how}": "number"}) for how in ("exclude", "include"))
+    parts = [("words", make_column_transformer((OneHotEncoder(), words))), ("age", make_column_transformer((StandardScaler(), ["age"])))]  # fmt: skip
+    named = ["age", "sex_M", "job_cook"]
+    dummies = FunctionTransformer(
+        lambda t: pd.get_dummies(t, dtype=float).reindex(columns=named, fill_value=0.0)
+    )
+    nothing = make_pipeline(SimpleImputer(), StandardScaler())
+    yield "union", FeatureUnion(parts), ["age", "job", "sex"]
+    yield (
+        "union inside",
+        make_pipeline(FeatureUnion(parts), StandardScaler(with_mean=False)),
+        ["age", "job", "sex"],
+    )
+    yield "function", dummies, ["age", "job", "sex"]
+    yield (
+        "imputer of nothing",
+        make_column_transformer((OneHotEncoder(), words), (nothing, numbers)),
+        ["job", "sex"],
+    )
+    yield (
+        "encoder of nothing",
+        make_column_transformer((OneHotEncoder(), words), (StandardScaler(), numbers)),
+        ["hours", "age"],
+    )
+
+
+@pytest.mark.parametrize("kind", [kind for kind, *_ in first_steps()])
+@pytest.mark.parametrize("end", [LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)])
+def test_steps_that_take_the_table_are_handed_it(kind, end):
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {"age": rng.integers(20, 40, 80), "hours": rng.integers(0, 9, 80), "job": rng.choice(["clerk", "cook", "nurse"], 80), "sex": rng.choice(["F", "M"], 80)}
+    )  # fmt: skip
+    y = (people["age"] / 5 + 2 * (people["sex"] == "M") + (people["job"] == "cook") > 7).astype(int)
+    step, names = next(rest for name, *rest in first_steps() if name == kind)
+    people, sensitive = people[names], names[-1]
+    model = make_pipeline(step, clone(end)).fit(people, y)
+    own, changed = model.predict(people), np.zeros(len(people), dtype=bool)
+    every = (
+        people[sensitive].unique()
+        if sensitive == "sex"
+        else range(people["age"].min(), people["age"].max() + 1)
+    )
+    for value in every:
+        changed |= model.predict(people.assign(**{sensitive: value})) != own
+    assert lw.audit(model, people, y, sensitive_features=[sensitive]).changed.count == changed.sum()
+    domain = lw.TabularDomain.from_frame(people)
+    metric = lw.ExpertSubspace([sensitive], domain=domain).fit(people).metric_
+    free = lw.audit(model, people, y, metric=metric, eps=0.0).bracket("changed", eps=0)
+    assert (free.lower, free.upper) == pytest.approx((changed.mean(), changed.mean()))
+    assert lw.verify(model, people, [sensitive], budget_seconds=0.2).people[1] == pytest.approx(
+        changed.mean()
+    )

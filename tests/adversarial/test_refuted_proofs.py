@@ -270,3 +270,31 @@ def test_the_rounding_of_another_batch_is_not_a_changed_decision():
         assert lw.audit(model, some, sensitive_features=["race"], domain=domain).changed.count == 0
         found = lw.verify(model, some, ["race"], domain=domain)
         assert (found.badge, found.people) == ("not_read", (1.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize("loss", ["zero_one", "cross_entropy"])
+@pytest.mark.parametrize("eps", [0.05, 1.0])
+def test_no_bound_exceeds_the_largest_loss_there_is(loss, eps):
+    """Everybody can be moved to the other decision, at no distance."""
+    people = pd.DataFrame({"age": np.arange(24) % 6, "k": np.arange(24) // 6})
+    y = (people.age > 2).astype(int)
+    model = DecisionTreeClassifier(random_state=0).fit(people, y)
+    metric = lw.ExpertSubspace(["age"], domain=lw.TabularDomain.from_frame(people)).fit(people).metric_
+    found = lw.audit(model, people, y, metric=metric, eps=eps, loss=loss, search="exact").bracket("value")
+    most = 1.0 if loss == "zero_one" else -np.log(1e-12)
+    assert found.lower <= found.upper <= most
+    assert found.lower == pytest.approx(most)
+
+
+def test_trees_of_texts_are_not_read():
+    from catboost import CatBoostClassifier
+
+    people = pd.DataFrame(
+        {"sex": np.arange(40) % 2, "said": ["one two", "two three", "three four", "one four"] * 10}
+    )
+    y = (np.arange(40) % 4 > 1).astype(int)
+    choices = {"iterations": 3, "verbose": False, "allow_writing_files": False}
+    model = CatBoostClassifier(text_features=["said"], **choices).fit(people, y)
+    brute = (model.predict(people.assign(sex=0)) != model.predict(people.assign(sex=1))).sum()
+    assert lw.audit(model, people, y, sensitive_features=["sex"]).changed.count == brute
+    assert "texts" in lw.verify(model, people, ["sex"], budget_seconds=0.2).reason

@@ -255,7 +255,6 @@ def audit_case(
         loss=None,
         eps=metric.budget(asked.eps) if metric is not None and isinstance(asked.eps, Mapping) else asked.eps,
         edits=[*sensitive, *edits],
-        tolerance=asked.tolerance if matched.model.loss.regression else None,
         absent=case.told.isna() if table is None else None,
         labelled=labelled,
     )

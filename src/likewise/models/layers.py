@@ -15,7 +15,7 @@ from scipy.special import expit, ndtr, softmax
 
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError, bad_parameter, require
-from likewise.models.model import DifferentiableModel, two_classes
+from likewise.models.model import DifferentiableModel, Model, two_classes
 from likewise.models.onnx_model import OnnxModel, graph_bytes
 
 if TYPE_CHECKING:
@@ -182,12 +182,16 @@ def read_network(model: Any) -> Layers:
         return relu_from_onnx(model)
     from likewise.models.convert import as_model
 
-    # An adapter for a loss without a slope does not read the weights of its estimator.
-    estimator = getattr(model, "estimator", model)
+    # An adapter for a loss without a slope does not read the weights of its estimator. A wrapper of scikit-learn keeps
+    # under that name what it was given, and not what it fitted.
+    estimator = model.estimator if isinstance(model, Model) and hasattr(model, "estimator") else model
     try:
         adapter = as_model(estimator)
     except InputError:  # without probabilities, decisions go by scores
-        adapter = as_model(estimator, loss="hinge")
+        try:
+            adapter = as_model(estimator, loss="hinge")
+        except InputError as error:
+            raise _not_plain(type(estimator).__name__) from error
     if adapter is not model and type(adapter) is not type(model):
         return read_network(adapter)
     from likewise.models.sklearn_network import read_layers

@@ -184,9 +184,12 @@ def wants_table(estimator: object) -> bool:
 
 def _reads_columns(part: object) -> bool:
     from sklearn.compose import ColumnTransformer
-    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder
 
     if isinstance(part, (ColumnTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder)):
+        return True
+    # A function of a table may name its columns.
+    if isinstance(part, FunctionTransformer) and part.func is not None:
         return True
     # HistGradientBoosting that found categorical columns, and the package's own TabularDomain.
     categorical = getattr(part, "is_categorical_", None)
@@ -198,7 +201,8 @@ def _parts(estimator: object, depth: int = 0) -> Iterator[object]:
     yield estimator
     if depth > 4:
         return
-    pairs = [*(getattr(estimator, "steps", None) or []), *(getattr(estimator, "estimators", None) or [])]
+    lists = ("steps", "estimators", "transformer_list")
+    pairs = [pair for name in lists for pair in getattr(estimator, name, None) or []]
     inner: list[object] = [pair[1] for pair in pairs if isinstance(pair, tuple)]
     wrapped = ("best_estimator_", "estimator_", "estimator", "regressor_")
     for part in (*inner, *(getattr(estimator, name, None) for name in wrapped)):

@@ -129,7 +129,9 @@ def _through(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         for _, part, chosen in step.transformers_:
             if isinstance(part, str) and part == "drop":
                 continue
-            found += _through(part, [features[i] for i in column_positions(chosen, names)])
+            # A step that was given no column was not fitted, and adds none.
+            if mine := [features[i] for i in column_positions(chosen, names)]:
+                found += _through(part, mine)
         return [replace(feature, sparse=bool(step.sparse_output_)) for feature in found]
     readers = {
         "OneHotEncoder": _one_hot,

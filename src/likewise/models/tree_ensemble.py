@@ -224,10 +224,9 @@ def read_trees(model: Any) -> TreeEnsemble:
     kind = type(inner)
     library = kind.__module__.split(".")[0]
     if kind.__name__ not in _CLASSES.get(library, ()) or not _is_own(inner):
-        known = sorted(f"{room}.{name}" for room, names in _CLASSES.items() for name in names)
         raise InputError(
-            f"read_trees: {kind.__name__} is not on the list of tree models that are read. "
-            f"Read are exactly these classes, not subclasses, no method replaced: {', '.join(known)}."
+            f"read_trees: {kind.__name__} is not on the list of tree models that are read: some classes of XGBoost, "
+            "LightGBM, CatBoost and scikit-learn, not their subclasses, no method replaced."
         )
     read: TreeEnsemble = getattr(import_module("likewise.models.tree_readers"), f"read_{library}")(inner)
     return read

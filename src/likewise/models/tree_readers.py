@@ -315,6 +315,8 @@ def read_catboost(model: Any) -> TreeEnsemble:
         raise InputError(
             f"read_trees: CatBoost's {loss} transforms the sum of its trees in a way that is not read."
         )
+    if model.get_text_feature_indices() or model.get_embedding_feature_indices():
+        raise InputError("read_trees: a CatBoost model of texts or embeddings is not read.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")

@@ -73,9 +73,11 @@ class BranchAndBoundSearch(Search):
         moved = np.flatnonzero((found.rows != problem.X[found.person]).any(axis=1))
         rows = np.asarray(found.rows[moved], dtype=np.float64)
         support = support.with_rows(rows, found.person[moved])
+        # Branch and bound stops at a price above 0, and no loss exceeds its ceiling at any.
+        upper = min(found.upper, place.model.loss.upper_bound)
         bound = Bound(
-            value=found.upper,
-            gap=found.upper - found.base_loss,
+            value=upper,
+            gap=upper - found.base_loss,
             eps=eps,
             n=problem.n,
             method=Message("method.branch_and_bound"),

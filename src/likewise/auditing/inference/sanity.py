@@ -373,8 +373,8 @@ _VALUES = 10
 # Spreads from a scaler's centre beyond which most people are not expected to be, and the range of a whole table that is
 # hardly a place on its scale.
 _FAR, _NARROW = 5.0, 0.05
-# Share of people up to which values of a sensitive column may be new to the model, and values that are shown.
-_NEW, _SHOWN = 0.05, 6
+# Share of people up to which values of a sensitive column, or of another one, may be new to the model; values that are shown.
+_NEW, _MOST_NEW, _SHOWN = 0.05, 0.5, 6
 # Share of people with one decision, and the share of that label up to which labels do not look like that.
 _NEARLY_ALL, _NOT_ALL = 0.995, 0.95
 # Share of a label below which one probability for everybody is that of no fitted model, and what is one probability.
@@ -436,7 +436,7 @@ def _values(problem: AuditedPeople, known: KnownColumns) -> Iterator[Finding]:
     """Values of the table that the model's encoders do not know, so that it takes them all for the same.
 
     A rare new value of an honest table is none of this: two values of a sensitive column have to be known, and nearly
-    everybody's; of another column one value.
+    everybody's; of another column those of half of the people.
     """
     sensitive = {str(name) for name in _sensitive_columns(problem)}
     for column, values in known.categories.items():
@@ -449,7 +449,7 @@ def _values(problem: AuditedPeople, known: KnownColumns) -> Iterator[Finding]:
         if column in sensitive:
             wrong = bool(new) and (len(here) - len(new) < 2 or float(cells.isin(new).mean()) > _NEW)
         else:
-            wrong = len(new) == len(here) and len(here) <= len(cells) / 2
+            wrong = float(cells.isin(new).mean()) > _MOST_NEW and len(here) <= len(cells) / 2
         if wrong:
             said = Message("gate.values", column=column, new=_quoted(new), known=_quoted(listed))
             yield Finding("values", said, (column,))

@@ -282,7 +282,8 @@ class FlipExamples:
     def _keep(
         self, first: FloatArray, second: FloatArray, decisions: tuple[int, int], person: int | None
     ) -> None:
-        key = frozenset((first.tobytes(), second.tobytes()))
+        # −0.0 is the same number as 0.0, in other bytes.
+        key = frozenset((row + 0.0).tobytes() for row in (first, second))
         if key in self._known:
             return
         self._known.add(key)

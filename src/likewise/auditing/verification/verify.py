@@ -334,8 +334,8 @@ def _verify(
 def _pairs(
     asked: Prepared | None, own: Sequence[Flip], proof: Prepared, made_up: Sequence[Flip]
 ) -> pd.DataFrame:
-    """Pairs in original units: people as the user knows them, then rows that are made up."""
-    pairs = []
+    """Pairs in original units, each once: people as the user knows them, then rows that are made up."""
+    pairs, seen = [], set()
     flips = [(flip, asked or proof) for flip in own] + [(flip, proof) for flip in made_up]
     for flip, place in flips[:_MOST_SHOWN]:
         both, row = place.table(np.stack([flip.first, flip.second])), None
@@ -344,7 +344,11 @@ def _pairs(
             other = both.iloc[[1]].reset_index(drop=True)
             twin = person.assign(**{name: other[name] for name in place.names})
             both = pd.concat([person, twin], ignore_index=True)
-        pairs.append((both, [place.decision(position) for position in flip.decisions], row))
+        # Two rows of values may be one row of the table: its columns may be of single precision.
+        key = frozenset(map(repr, both.to_dict("records")))
+        if key not in seen:
+            seen.add(key)
+            pairs.append((both, [place.decision(position) for position in flip.decisions], row))
     return _listed(pairs)
 
 
