@@ -114,7 +114,7 @@ def plot_effects(result: AuditResult, ax: Axes | None = None, *, most: int = 8) 
         raise bad_parameter("plot_effects", "result", wanted, "none of them")
     shown = table.head(most)
     axes, place = _axes(ax), np.arange(len(shown))
-    for side, sign, colour in zip(sides, (-1, 1), (COLOURS[1], COLOURS[2]), strict=True):
+    for side, sign, colour in zip(sides, (-1, 1), COLOURS[:2], strict=True):
         bars = axes.barh(
             place,
             sign * shown[side].to_numpy(),

@@ -383,6 +383,9 @@ def _limit(result: AuditResult) -> Limit | None:
         return Limit(result.limit, False, Message("limit.exceeded", **said))
     if not found.exact:
         return Limit(result.limit, None, Message("limit.not_shown", **said))
+    if result.sensitive is not None and result.unread and not found.share:
+        columns = [str(name) for name in result.sensitive.attributes]
+        return Limit(result.limit, True, Message("limit.kept_unread", limit=result.limit, columns=columns))
     return Limit(result.limit, True, Message("limit.kept", **said))
 
 
