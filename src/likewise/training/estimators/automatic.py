@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -22,9 +21,6 @@ from likewise.training.batch import Batch
 from likewise.training.estimators.rows import classes_alike, stratified_split
 from likewise.training.networks import scores_of
 from likewise.training.results import TrainingResult
-
-if TYPE_CHECKING:
-    from likewise.training.estimators.robust_classifier import RobustClassifier
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -173,85 +169,18 @@ def balanced_loss(y: Any, own: Any, plain: Any) -> tuple[float, float]:
     return float(np.mean(means)), float(np.sqrt(max(sum(squares), 0.0)) / k)
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """A network and how its training ended."""
-
-    network: nn.Module
-    result: TrainingResult
+def eps_rungs(usual: float, n: int) -> tuple[float, ...]:
+    """Return the values of ε that are tried after 0 for n people."""
+    return tuple(usual * rung for rung in ((1.0,) if is_small(n) else _RUNGS))
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The chosen ε, the final network, the one that held-out people judged, and a plain one."""
-
-    eps: float
-    final: Trained
-    judged: Trained
-    plain: nn.Module
-    decisions: Decisions
+def is_small(n: int) -> bool:
+    """Whether the people held out of n are too few to show what ε costs, and all are needed to learn from."""
+    return n < _FEW
 
 
-@dataclass(frozen=True)
-class EpsLadder:
-    """Raise ε from `start` over `rungs` as long as held-out people do not show that it costs accuracy.
-
-    Each rung begins with the weights of the one before. With `refit` (few people) the final network is trained on
-    everybody, with the same values of ε and for as many steps as did well.
-    """
-
-    start: float
-    rungs: tuple[float, ...]
-    usual: float
-    steps: int
-    refit: bool
-
-    @classmethod
-    def of(cls, eps: float, n: int, *, auto: bool, n_steps: int, refit: bool) -> EpsLadder:
-        """Return the ladder for n people; without `auto` ε stays as it is."""
-        rungs = (1.0,) if n < _FEW else _RUNGS
-        return cls(
-            start=0.0 if auto else eps,
-            rungs=tuple(eps * rung for rung in rungs) if auto else (),
-            usual=eps,
-            steps=max(1, n_steps // 4),
-            refit=refit and n < _FEW,
-        )
-
-    def choose(self, owner: RobustClassifier, batch: Batch, held_out: HeldOut, first: Trained) -> Choice:
-        """Return the choice; `first` was trained at `start` on all but the people held out."""
-        part = batch.take(held_out.rows)
-        plain = owner._plain_network(part, held_out)
-        best, plan = first, [(self.start, first.result.best_step)]
-        decisions = Decisions.of(owner._as_module(first.network), plain, held_out.people)
-        without = decisions.lost
-        for eps in self.rungs:
-            network = copy.deepcopy(best.network)
-            result = owner._train_at(network, eps, part, held_out, self.steps)
-            seen = Decisions.of(owner._as_module(network), plain, held_out.people)
-            if not result.ended or too_costly(seen.lost, without):
-                break
-            # More than the usual ε only if the table shows that it can bear it.
-            if eps > self.usual and seen.doubtful:
-                break
-            best, decisions = Trained(network, _continued(result)), seen
-            plan.append((eps, result.best_step))
-        final = self._train_everybody(owner, batch, plan) if self.refit else None
-        return Choice(plan[-1][0], final or best, best, plain, decisions)
-
-    def _train_everybody(
-        self, owner: RobustClassifier, batch: Batch, plan: Sequence[tuple[float, int]]
-    ) -> Trained | None:
-        network = owner._new_network()
-        for eps, steps in plan:
-            result = owner._train_at(network, eps, batch, None, steps)
-            if result.status != "finished":
-                return None
-        return Trained(network, _continued(result) if len(plan) > 1 else result)
-
-
-def _continued(result: TrainingResult) -> TrainingResult:
-    """The result without "loss_flat": the loss began where the training before had ended."""
+def continued(result: TrainingResult) -> TrainingResult:
+    """Return the result without "loss_flat": the loss began where the training before had ended."""
     return replace(result, findings=tuple(one for one in result.findings if one.code != "loss_flat"))
 
 
@@ -292,7 +221,7 @@ def compare(
     sensitive: list[int],
     metric: FairMetric,
     *,
-    losses: tuple[float, float],
+    losses: Sequence[float],
 ) -> BesideBaseline:
     """Gather the figures of both networks on the people held out."""
     x, y = np.asarray(to_numpy(people.x), dtype=float), decisions.y

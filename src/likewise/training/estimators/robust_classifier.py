@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
@@ -23,12 +24,15 @@ from likewise.training.batch import Batch
 from likewise.training.estimators.advice import compared, frees_too_much
 from likewise.training.estimators.automatic import (
     Auto,
-    EpsLadder,
+    Decisions,
     HeldOut,
-    Trained,
     auto_eps,
     auto_search,
     compare,
+    continued,
+    eps_rungs,
+    is_small,
+    too_costly,
 )
 from likewise.training.estimators.metrics import (
     metric_encoder,
@@ -193,17 +197,10 @@ class RobustClassifier(NetworkClassifier):
         self._freed = removed_share(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self._config.search_domain, self.metric_, rows, owner=owner)
-        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
-        self._ladder: EpsLadder | None = None
-        if self._config.baseline and self.validation_ is not None:
-            self._ladder = EpsLadder.of(
-                self.eps_,
-                len(rows.x),
-                auto=self.eps == "auto",
-                n_steps=int(self.n_steps_),
-                refit=self.validation == "auto" and self._config.checkpoint is None,
-            )
-            self.eps_ = self._ladder.start
+        self._usual_eps = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
+        # "auto" begins at 0 if people held out can say whether more costs accuracy.
+        self._compares = self._config.baseline and self.validation_ is not None
+        self.eps_ = 0.0 if self._compares and self.eps == "auto" else self._usual_eps
         self.search_ = auto_search(searched, self.search_domain_) if self.search == "auto" else self.search
 
     def _objective(self) -> Objective:
@@ -223,41 +220,64 @@ class RobustClassifier(NetworkClassifier):
     # ---- the choice of ε, and the comparison with a plain network ---------------------------------------
 
     def _train(self, people: Batch, held_out: HeldOut | None) -> TrainingResult:
+        """Train, raise ε as long as people held out do not show that it costs accuracy, and compare with a plain network."""
         result = super()._train(people, held_out)
-        if self._ladder is None or held_out is None or not result.ended:
+        if not self._compares or held_out is None or not result.ended:
             return result
-        choice = self._ladder.choose(self, people, held_out, Trained(self.network_, result))
-        self.eps_, judged = choice.eps, choice.judged
+        part, judges = people.take(held_out.rows), held_out.people
+        # Of the same build, but it sees everything, and is trained for accuracy alone.
+        plain, how = self._new_network(), {**self._how(part, held_out), "progress": False}
+        plain = train(plain, part, ERM(), steps=self.n_steps_, **how).net.eval()
+        network, plan = self.network_, [(self.eps_, result.best_step)]
+        decisions = Decisions.of(self._as_module(network), plain, judges)
+        without, steps = decisions.lost, max(1, int(self.n_steps_) // 4)
+        for eps in eps_rungs(self._usual_eps, len(people)) if self.eps == "auto" else ():
+            # Each begins with the weights of the one before.
+            higher = copy.deepcopy(network)
+            after = self._train_at(higher, eps, part, held_out, steps)
+            seen = Decisions.of(self._as_module(higher), plain, judges)
+            if not after.ended or too_costly(seen.lost, without):
+                break
+            # More than the usual ε only if the table shows that it can bear it.
+            if eps > self._usual_eps and seen.doubtful:
+                break
+            network, result, decisions = higher, continued(after), seen
+            plan.append((eps, after.best_step))
+        final = network, result
+        if is_small(len(people)) and self.validation == "auto" and self._config.checkpoint is None:
+            final = self._train_everybody(people, plan) or final
+        self.eps_ = plan[-1][0]
         # Both networks as functions of all columns, moved wherever the metric allows.
         objective = self._objective_of(self.metric_, self._everywhere)
-        seeing = behind_projection(judged.network, self.removed_)
-        loss, plain_loss = (
-            objective.robust_loss(net, held_out.people, judged.result.state) for net in (seeing, choice.plain)
-        )
+        nets = behind_projection(network, self.removed_), plain
         self.beside_baseline_ = compare(
-            (self._as_module(judged.network), choice.plain),
-            held_out.people,
-            choice.decisions,
+            (self._as_module(network), plain),
+            judges,
+            decisions,
             self._sensitive,
             self.metric_,
-            losses=(loss, plain_loss),
+            losses=tuple(objective.robust_loss(net, judges, result.state) for net in nets),
         )
-        self.objective_, self.network_ = self._objective(), choice.final.network
-        return self._finish(choice.final.result)
+        self.objective_, self.network_ = self._objective(), final[0]
+        return self._finish(final[1])
+
+    def _train_everybody(
+        self, people: Batch, plan: list[tuple[float, int]]
+    ) -> tuple[nn.Module, TrainingResult] | None:
+        """Train a new network on all people, with the values of ε and for as many steps as did well."""
+        network = self._new_network()
+        for eps, steps in plan:
+            result = self._train_at(network, eps, people, None, steps)
+            if result.status != "finished":
+                return None
+        return network, continued(result) if len(plan) > 1 else result
 
     def _train_at(
-        self, network: nn.Module, eps: float, people: Batch, held_out: HeldOut | None, steps: int | None
+        self, network: nn.Module, eps: float, people: Batch, held_out: HeldOut | None, steps: int
     ) -> TrainingResult:
         self.eps_ = eps
-        net = behind_projection(network, self.removed_)
-        how = self._how(people, held_out)
-        return train(net, people, self._objective(), steps=self.n_steps_ if steps is None else steps, **how)
-
-    def _plain_network(self, people: Batch, held_out: HeldOut) -> nn.Module:
-        """A network of the same build that sees everything, trained for accuracy alone."""
-        net = self._new_network()
-        how = {**self._how(people, held_out), "progress": False}
-        return train(net, people, ERM(), steps=self.n_steps_, **how).net.eval()
+        net, how = behind_projection(network, self.removed_), self._how(people, held_out)
+        return train(net, people, self._objective(), steps=steps, **how)
 
     def _finish(self, result: TrainingResult) -> TrainingResult:
         super()._finish(result)
