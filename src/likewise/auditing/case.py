@@ -38,7 +38,6 @@ from likewise.fair_metrics.learner import ready_metric
 from likewise.models.matching import (
     Matched,
     MissingCellsModel,
-    adapter_of,
     frame_question,
     match_model,
     model_columns,
@@ -147,7 +146,7 @@ def table_request(
     """Return what is asked of a table, with what the model and the metric know of its columns."""
     used, width, encoder = (None, None, None) if loaded is None else model_columns(loaded)
     if loaded is not None and choices.get("favourable") is not None:
-        own = adapter_of(loaded.native, "auto", None).known_classes
+        own = loaded.model.known_classes
         if own is not None and len(own) > 2:
             # Labels are cut in two for a model that decides between two; this one has names for all of them.
             choices["favourable"] = None
@@ -249,7 +248,7 @@ def _with_class_names(matched: Matched, values: Sequence[Any], favourable: Any) 
 def _check_numbering(found: MatchedPeople, loaded: LoadedModel) -> None:
     """Refuse to call class 1 by the favourable label if the model's decisions say that class 0 is meant."""
     labels, model = found.people.labels, found.matched.model
-    own, named = adapter_of(loaded.native, "auto", None).known_classes, model.known_classes
+    own, named = loaded.model.known_classes, model.known_classes
     if labels is None or named is None or len(named) != 2 or (own is not None and set(named) & set(own)):
         return
     agrees = found.matched.decide(found.frame) == np.asarray(labels)

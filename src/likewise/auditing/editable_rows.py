@@ -17,6 +17,7 @@ from likewise.core.checks import BoolArray, FloatArray, IntArray, check_matrix, 
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.data.encoding import Encoding
+from likewise.data.target import unique_values
 
 # A numeric column with more values than this is not tried at all of them.
 MAX_VALUES = 20
@@ -97,7 +98,7 @@ class EditableFrame:
         column = self.frame[str(name)]
         known = self.known.get(str(name))
         if values is None:
-            values = known.categories if known is not None and known.categories else _seen(column)
+            values = known.categories if known is not None and known.categories else few_values(column)
         else:
             values = _allowed(values, name, known)
             self._typed(str(name), values)
@@ -178,10 +179,10 @@ class EditableArray:
         at, column = self._place(name)
         part = pd.Series(self.array[:, at])
         if column is None:
-            values = _seen(part) if values is None else [float(v) for v in values]
+            values = few_values(part) if values is None else [float(v) for v in values]
             return Field(name, tuple(values), _codes(part, values))
         if values is None:
-            levels = _seen(part)
+            levels = few_values(part)
             units = column.number(levels).tolist()
             shown = [float(round(v)) for v in units] if column.kind == "integer" else units
             return Field(name, tuple(shown), _codes(part, levels))
@@ -268,13 +269,13 @@ def _changes(rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Iterator[
     return ((field, np.where(codes == field.codes[rows], -1, codes)) for field, codes in new)
 
 
-def _seen(column: pd.Series[Any]) -> list[Any]:
-    """All values of a column in order; of a number with very many, its smallest, largest and quartiles."""
-    values = pd.unique(column)
+def few_values(column: pd.Series[Any]) -> list[Any]:
+    """Return all values of a column in order; of a number with very many, its smallest, largest and quartiles."""
+    values: Any = pd.unique(column)
     if column.dtype.kind in "iuf" and len(values) > MAX_VALUES:
         ends = np.quantile(column.to_numpy(dtype=float), [0.0, 0.25, 0.5, 0.75, 1.0], method="nearest")
         values = column[column.isin(ends)].unique()
-    return sorted(map(python_scalar, values), key=lambda value: (str(type(value)), value))
+    return unique_values(values)
 
 
 def _codes(column: pd.Series[Any], values: Sequence[Any]) -> IntArray:

@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from likewise._version import __version__
-from likewise.auditing.inference.certificate import check_confidence
 from likewise.auditing.inference.sanity import check_before_verdict
 from likewise.auditing.people import AuditedPeople, TableCoordinates, check_tolerance, rows_of
 from likewise.auditing.results.audit_result import AuditResult, Scope, SensitiveAnswer
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import enumerate_sensitive, sensitive_values
 from likewise.auditing.search.contract import Budget, Search, read_searches
-from likewise.core.checks import IntArray, check_number
+from likewise.core.checks import IntArray, check_number, check_share
 from likewise.core.errors import InputError, installed_versions
 from likewise.core.intervals import proportion_interval
 from likewise.core.messages import Message
@@ -71,7 +70,7 @@ class AuditRequest:
             check_number(number, owner="audit", name=name, low=0.0)
         if self.limit is not None:
             check_number(self.limit, owner="audit", name="limit", low=0.0, high=1.0)
-        check_confidence(self.confidence, "audit")
+        check_share(self.confidence, owner="audit", name="confidence")
 
     @classmethod
     def of(cls, *, search: Any = None, budget_seconds: float | None = None, **asked: Any) -> AuditRequest:

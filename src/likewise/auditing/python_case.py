@@ -18,7 +18,6 @@ from likewise.core.frames import check_columns, declared_encoded, is_frame, to_p
 from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
 from likewise.data.case import People, take_people
 from likewise.data.opening import TableChoices
-from likewise.models.matching import adapter_of
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 
@@ -32,17 +31,13 @@ def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None
         return model
     if isinstance(model, Model):
         return LoadedModel(model if loss is None else model.with_loss(loss), "import path")
-    names = getattr(model, "feature_names_in_", None)
-    if (
-        not isinstance(model, type)
-        and names is not None
-        and frame is not None
-        and set(names) <= set(frame.columns)
-    ):
+    loaded = LoadedModel(model, "import path")
+    names = None if isinstance(model, type) else getattr(model, "feature_names_in_", None)
+    if names is not None and frame is not None and set(names) <= set(frame.columns):
         words = any(frame[name].dtype.kind not in "biuf" for name in names)
-        if words and not adapter_of(model, loss or "auto", None).takes_frame:
-            model = adapter_of(model, loss or "auto", True)
-    return LoadedModel(model, "import path")
+        if words and not (loaded.under(loss) if loss else loaded.model).takes_frame:
+            return LoadedModel(loaded.under(loss or "auto", True), "import path")
+    return loaded
 
 
 def sensitive_names(names: Any, owner: str, *, some: bool = True) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from likewise.core.messages import Message
 from likewise.counterfactuals.cells import put_rows
 from likewise.counterfactuals.edited_rows import AttributeTwins, MadeTwins
 from likewise.counterfactuals.edits import Edit
+from likewise.data.encoding import category_codes
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
@@ -204,10 +205,7 @@ class MatchedTwins:
 
     def _codes(self, frame: Any) -> IntArray:
         """The number of each person's group, -1 if it is none of those compared."""
-        codes = np.full(len(frame), -1, dtype=np.int64)
-        for number, value in enumerate(self.values_):
-            codes[np.asarray(frame[self.attribute] == value)] = number
-        return codes
+        return category_codes(frame[self.attribute], self.values_)
 
     def _matches(self, places: FloatArray, codes: IntArray) -> tuple[IntArray, FloatArray]:
         """Positions of comparators in the pool and their distances, (groups × k, n)."""

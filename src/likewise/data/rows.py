@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,25 +22,7 @@ from likewise.data.encoding import category_codes, is_numeric, read_numbers
 
 
 def read_table(estimator: Any, X: Any, *, owner: str) -> tuple[pd.DataFrame, str, dict[str, Dtype]]:
-    """Read what a domain is fitted on.
-
-    Parameters
-    ----------
-    estimator : TabularDomain
-        Learns `n_features_in_` from an array.
-    X : data frame, or array-like of shape (n, p)
-        Columns of an array are called ``x0``, ``x1``, …
-    owner : str
-        For error messages.
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-    library : str
-        The user's own library.
-    dtypes : dict of str to Dtype
-        What each column is stored as in it.
-    """
+    """Read what a domain is fitted on: as a pandas frame, the user's own library, and what columns are stored as in it."""
     if not is_frame(X):
         frame = _array_to_frame(estimator, X, None, owner=owner)
         return frame, "numpy", describe_schema(frame)
@@ -125,46 +108,34 @@ class Violation:
         return f"row {self.row}, {self.column!r} = {self.value!r}: {self.reason}"
 
 
-class _Collector:
-    """Gathers violations of one column after the other, at most one for a cell: the first reason counts."""
+def _first_reasons(
+    checks: Sequence[tuple[Mask, str]], name: str, value_at: Callable[[int], Any]
+) -> Iterator[Violation]:
+    """Yield what is wrong with a column's cells, each once: the first reason counts."""
+    free = np.ones(len(checks[0][0]), dtype=bool)
+    for wrong, reason in checks:
+        rows = np.flatnonzero(wrong & free)
+        free[rows] = False
+        yield from (Violation(row, name, value_at(row), reason) for row in rows.tolist())
 
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
-        self._found: list[tuple[int, int, Violation]] = []
 
-    def column(self, position: int, name: str, value_at: Callable[[int], Any]) -> Callable[[Mask, str], None]:
-        free = np.ones(self._n_rows, dtype=bool)
-
-        def add(wrong: Mask, reason: str) -> None:
-            rows = np.flatnonzero(wrong & free)
-            free[rows] = False
-            self._found += [
-                (int(r), position, Violation(int(r), name, value_at(int(r)), reason)) for r in rows
-            ]
-
-        return add
-
-    def result(self) -> tuple[Violation, ...]:
-        return tuple(violation for _, _, violation in sorted(self._found, key=lambda item: item[:2]))
+def _by_row(found: Iterable[Violation]) -> tuple[Violation, ...]:
+    return tuple(sorted(found, key=lambda one: one.row))
 
 
 def find_violations(
     frame: pd.DataFrame, columns: Sequence[Column], origin: pd.DataFrame | None = None
 ) -> tuple[Violation, ...]:
     """Find what is wrong with rows in original units."""
-    found = _Collector(len(frame))
-    for position, column in enumerate(columns):
+    found: list[Violation] = []
+    for column in columns:
         series = frame[column.name]
-        add = found.column(position, column.name, lambda row, s=series: _cell(s, row))  # type: ignore[misc]
-        add(series.isna().to_numpy(dtype=bool), "missing")
         values = _comparable(series, column)
-        if column.kind == "categorical":
-            add(values < 0, "a category never seen")
-        else:
-            _check_number(values, column, add)
+        checks = [(series.isna().to_numpy(dtype=bool), "missing"), *_checks(values, column)]
         if origin is not None and column.immutable:
-            add(values != _comparable(origin[column.name], column), "changed, but immutable")
-    return found.result()
+            checks.append((values != _comparable(origin[column.name], column), "changed, but immutable"))
+        found += _first_reasons(checks, column.name, partial(_cell, series))
+    return _by_row(found)
 
 
 def _cell(series: pd.Series[Any], row: int) -> Any:
@@ -182,43 +153,50 @@ def _comparable(series: pd.Series[Any], column: Column) -> np.ndarray[Any, Any]:
     return np.array(numbers, dtype=float)
 
 
-def _check_number(values: FloatArray, column: Column, add: Callable[[Mask, str], None]) -> None:
-    add(np.isnan(values), "not a number")
-    add(np.isinf(values), "not finite")
-    if column.kind == "integer":
-        add(values != np.rint(values), "not a whole number")
-    add(values < column.lower, f"below {column.lower:.10g}")
-    add(values > column.upper, f"above {column.upper:.10g}")
+def _checks(values: np.ndarray[Any, Any], column: Column) -> list[tuple[Mask, str]]:
+    """What may be wrong with numbers in original units, or with positions of categories."""
+    if column.kind == "categorical":
+        return [(values < 0, "a category never seen")]
+    fractions = [(values != np.rint(values), "not a whole number")] if column.kind == "integer" else []
+    return [
+        (np.isnan(values), "not a number"),
+        (np.isinf(values), "not finite"),
+        *fractions,
+        (values < column.lower, f"below {column.lower:.10g}"),
+        (values > column.upper, f"above {column.upper:.10g}"),
+    ]
 
 
 def find_violations_encoded(
     X: FloatArray, columns: Sequence[Column], origin: FloatArray | None = None
 ) -> tuple[Violation, ...]:
     """Find what is wrong with encoded rows; the value shown is in original units, or the indicators."""
-    found, tol = _Collector(len(X)), 1e-6
-    for position, column in enumerate(columns):
+    found: list[Violation] = []
+    tol = 1e-6
+    for column in columns:
         part = X[:, column.slice]
         if column.kind == "categorical":
-            add = found.column(position, column.name, lambda row, p=part: tuple(p[row].tolist()))  # type: ignore[misc]
-            add(np.asarray(~np.isfinite(part).all(axis=1)), "not finite")
+            shown: list[Any] = [tuple(cells) for cells in part.tolist()]
             whole = (np.abs(part - np.rint(part)) <= tol) & (np.rint(part) >= 0) & (np.rint(part) <= 1)
             one = column.is_binary | (np.rint(part).sum(axis=1) == 1)
-            add(~(whole.all(axis=1) & one), "not one of its categories")
+            checks = [
+                (np.asarray(~np.isfinite(part).all(axis=1)), "not finite"),
+                (~(whole.all(axis=1) & one), "not one of its categories"),
+            ]
         else:
             places = part[:, 0].astype(float)
             values = column.number(places)
-            add = found.column(position, column.name, lambda row, v=values: float(v[row]))  # type: ignore[misc]
+            shown = values.tolist()
             if column.curve is None:
                 values = _without_rounding(values, column, tol * column.scale)
             else:
                 values = _without_rounding_of(places, values, column, tol)
-            _check_number(values, column, add)
+            checks = _checks(values, column)
         if origin is not None and column.immutable:
-            add(
-                np.asarray((np.abs(part - origin[:, column.slice]) > tol).any(axis=1)),
-                "changed, but immutable",
-            )
-    return found.result()
+            moved = np.asarray((np.abs(part - origin[:, column.slice]) > tol).any(axis=1))
+            checks.append((moved, "changed, but immutable"))
+        found += _first_reasons(checks, column.name, shown.__getitem__)
+    return _by_row(found)
 
 
 def _without_rounding(values: FloatArray, column: Column, tol: float) -> FloatArray:

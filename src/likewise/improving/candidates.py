@@ -19,7 +19,7 @@ from likewise.data.case import People, plans_of
 from likewise.improving.cells import plain_settings
 from likewise.improving.people import SplitData
 from likewise.mitigation.twin_consensus import TwinConsensus
-from likewise.models.model import Model
+from likewise.models.model import Model, libraries_of
 
 # The contract of a candidate: a name, how it is trained, and what to say about it.
 
@@ -348,7 +348,7 @@ class GivenModel(Candidate):
     @property
     def suffix(self) -> str:
         """Of its library's own format."""
-        roots = {kind.__module__.split(".")[0] for kind in type(self.native).__mro__}
+        roots = libraries_of(self.native)
         return next((ending for name, ending in _SUFFIXES.items() if name in roots), ".safetensors")
 
     def fit(self, data: SplitData, rows: Any, *, seed: int) -> Any:

@@ -13,11 +13,19 @@ import pandas as pd
 
 from likewise.auditing.case import build_metric, table_request
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
+from likewise.auditing.editable_rows import MAX_VALUES, few_values
 from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.python_case import loaded_model
 from likewise.auditing.search.contract import read_searches
 from likewise.auditing.worst_case import prepare_people, search_people
-from likewise.core.checks import FloatArray, check_integer, check_labels, check_number, check_same_length
+from likewise.core.checks import (
+    FloatArray,
+    check_integer,
+    check_labels,
+    check_number,
+    check_same_length,
+    check_share,
+)
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, to_pandas, with_columns
@@ -33,8 +41,6 @@ from likewise.models.matching import model_columns
 if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
 
-# A sensitive number with more values than this has counterparts at its smallest, its largest and its quartiles.
-MAX_VALUES = 20
 # Groups with fewer training people of some class have no rates worth comparing.
 MIN_OF_CLASS = 30
 # People of a fold, and of those never seen, who are asked about with other values of the sensitive columns.
@@ -131,9 +137,7 @@ def split_data(
     people = X if isinstance(X, People) else _people(X, y, needed, metric, model, missing)
     frame, labels = people.frame, check_labels(people.labels, owner=owner)
     budget = check_number(eps, owner=owner, name="eps", low=0)
-    share = check_number(
-        test_share, owner=owner, name="test_share", low=0, high=1, open_low=True, open_high=True
-    )
+    share = check_share(test_share, owner=owner, name="test_share")
     train, test = _split(labels, share, seed)
     count = (3 if len(train) >= MANY else 5) if folds is None else folds
     check_integer(count, owner=owner, name="folds", low=2)
@@ -153,7 +157,7 @@ def split_data(
         labels,
         np.unique(labels),
         names,
-        {name: _twin_values(frame[name].iloc[train]) for name in names},
+        {name: tuple(few_values(frame[name].iloc[train])) for name in names},
         edited,
         groups,
         domain,
@@ -211,13 +215,6 @@ def _folds(labels: Any, train: Any, count: int, seed: int) -> tuple[Any, ...]:
         fold[own] = (start + np.arange(len(own))) % count
         start += len(own)  # so that the folds differ by one person at most
     return tuple(train[fold == number] for number in range(count))
-
-
-def _twin_values(column: pd.Series[Any]) -> tuple[Any, ...]:
-    values = sorted(column.unique().tolist(), key=lambda value: (str(type(value)), value))
-    if len(values) > MAX_VALUES and column.dtype.kind in "biuf":
-        values = sorted(set(np.quantile(column, [0, 0.25, 0.5, 0.75, 1], method="nearest").tolist()))
-    return tuple(values)
 
 
 def _groups(frame: pd.DataFrame, labels: Any, names: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:

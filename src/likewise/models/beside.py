@@ -16,6 +16,7 @@ from typing import Any
 from likewise.core.errors import FormatError, InputError, require
 from likewise.core.files import LARGEST_TENSORS, Fields, atomic_path, check_form, read_file
 from likewise.models.containers import damage_named, read_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.model import libraries_of
 from likewise.models.model_files import read_model, read_tried, writer_of
 from likewise.models.stored import DESCRIBED, Arrays, described
 
@@ -108,17 +109,13 @@ def model_bytes(model: Any, path: Path, *, owner: str) -> tuple[bytes, dict[str,
 
     if isinstance(model, SandboxedFile):
         return model.path.read_bytes(), read_sidecar(model.path) if model.sidecar else None
-    if "likewise" in _roots(model) and hasattr(model, "save"):
+    if "likewise" in libraries_of(model) and hasattr(model, "save"):
         return _saved(model, path.suffix)
     return _plain_bytes(model, path, owner), None
 
 
-def _roots(model: Any) -> set[str]:
-    return {kind.__module__.split(".")[0] for kind in type(model).__mro__}
-
-
 def _plain_bytes(model: Any, path: Path, owner: str) -> bytes:
-    roots = _roots(model)
+    roots = libraries_of(model)
     if isinstance(model, (bytes, bytearray)):
         return bytes(model)
     if isinstance(model, (str, os.PathLike)):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from likewise.core.errors import InputError, bad_parameter
 from likewise.models.losses import LossLike, as_loss
-from likewise.models.model import Model, OutputKind, check_output, named
+from likewise.models.model import Model, OutputKind, check_output, libraries_of, named
 
 # Any function that predicts, as a model.
 
@@ -187,7 +187,7 @@ def _library(model: Any) -> str | None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return "torch"
-    roots = {kind.__module__.split(".")[0] for kind in type(model).__mro__}
+    roots = libraries_of(model)
     if roots & {"onnxruntime", "onnx"}:
         return "onnx"
     return next((name for name in ("xgboost", "lightgbm", "catboost") if name in roots), None)

@@ -14,7 +14,6 @@ from likewise.core.frames import check_columns, same_words
 from likewise.core.text import option, truncated
 from likewise.data.missing_values import MissingCells
 from likewise.data.one_hot import OneHotColumns, match_one_hot
-from likewise.models.convert import as_model
 from likewise.models.model import (
     Model,
     OneHotModel,
@@ -22,6 +21,7 @@ from likewise.models.model import (
     WrappedModel,
     are_made_up,
     label_array,
+    libraries_of,
     select_columns,
 )
 
@@ -54,31 +54,13 @@ class Matched:
 
 def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | None, Any]:
     """Return what a model says of the table it was made on."""
-    model = adapter_of(loaded.native, "auto", None)
+    model = loaded.model
     if model.encoder is not None:
         return tuple(column.name for column in model.encoder.columns_), None, model.encoder
     names = model.feature_names
     if names is None or are_made_up(names):
         return None, model.n_features, None
     return names, model.n_features, None
-
-
-def adapter_of(native: Any, loss: str, takes_frame: bool | None) -> Model:
-    """Return the model behind the common contract.
-
-    Under "auto" by the cross-entropy of its probabilities, by the 0–1 loss of its decisions if it has no probabilities,
-    or by the squared error if it predicts numbers.
-    """
-    if loss != "auto":
-        return as_model(native, loss=loss, takes_frame=takes_frame)
-    last: InputError | None = None
-    for tried in ("cross_entropy", "zero_one", "squared"):
-        try:
-            return as_model(native, loss=tried, takes_frame=takes_frame)
-        except InputError as error:
-            last = error
-    assert last is not None
-    raise last
 
 
 def match_model(
@@ -95,11 +77,10 @@ def match_model(
     loss: str = "cross_entropy",
 ) -> Matched:
     """Find out how a model takes the rows of a table, in which the columns of `held` stand for ids, dates and texts."""
-    native = loaded.native
-    function = frame_question(loaded) is native
+    function = frame_question(loaded) is loaded.native
     some = frame.head(5) if held is None else held.restored(frame.head(5))
     wanted = {"table": True, "encoded": False}.get(takes, answers_frames(loaded, some) or None)
-    model = adapter_of(native, loss, None if takes != "auto" and not function else wanted)
+    model = loaded.under(loss, None if takes != "auto" and not function else wanted)
     own = getattr(model, "encoder", None)
     if own is not None:
         return _with_own_encoder(model, own, frame, immutable, widen)
@@ -131,8 +112,7 @@ def frame_question(loaded: LoadedModel) -> Callable[[Any], Any] | None:
         return None
     if not hasattr(native, "predict"):
         return native if callable(native) else None
-    roots = {kind.__module__.split(".")[0] for kind in type(native).__mro__}
-    if roots & {"likewise", "xgboost", "lightgbm", "catboost", "onnxruntime", "torch"}:
+    if libraries_of(native) & {"likewise", "xgboost", "lightgbm", "catboost", "onnxruntime", "torch"}:
         return None
     own = type(native).__module__.split(".")[0] != "sklearn"
     if hasattr(native, "feature_names_in_") or (hasattr(native, "n_features_in_") and not own):

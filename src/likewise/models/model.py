@@ -66,6 +66,11 @@ def numeric_matrix(
     return np.ascontiguousarray(check_matrix(X, owner=owner, n_features=n_features, missing=missing))
 
 
+def libraries_of(thing: Any) -> set[str]:
+    """Return the libraries that something's class and its bases are of."""
+    return {kind.__module__.split(".")[0] for kind in type(thing).__mro__}
+
+
 def has_other_methods(thing: Any) -> bool:
     """Whether something has methods of its own in place of its class's: it may answer in its own way, as a subclass may."""
     return any(callable(getattr(type(thing), name, None)) for name in getattr(thing, "__dict__", ()))

@@ -18,7 +18,9 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -178,10 +180,27 @@ _WRITERS = {
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model from a file, before it is wrapped."""
+    """A model from a file or of Python, before it is asked."""
 
     native: Any
     container: str
+
+    @cached_property
+    def model(self) -> Model:
+        """What is known of it before it is asked: its classes, and which columns it takes."""
+        return self.under("auto")
+
+    def under(self, loss: LossLike, takes_frame: bool | None = None) -> Model:
+        """Return the model behind the common contract.
+
+        Under "auto" by the cross-entropy of its probabilities, by the 0–1 loss of its decisions if it has no
+        probabilities, or by the squared error if it predicts numbers.
+        """
+        losses = ("cross_entropy", "zero_one", "squared") if loss == "auto" else (loss,)
+        for tried in losses[:-1]:
+            with suppress(InputError):
+                return as_model(self.native, loss=tried, takes_frame=takes_frame)
+        return as_model(self.native, loss=losses[-1], takes_frame=takes_frame)
 
 
 def load_model(

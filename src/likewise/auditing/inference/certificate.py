@@ -14,17 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
+from likewise.core.checks import FloatArray, check_number, check_same_length, check_share, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.messages import Message
 from likewise.core.text import short_number
 
 # A confidence interval that says what it is about.
-
-
-def check_confidence(value: float, owner: str, name: str = "confidence") -> float:
-    """Return a probability strictly between 0 and 1, or raise an error."""
-    return check_number(value, owner=owner, name=name, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
 IntervalAbout = Literal["given candidates", "population"]
@@ -114,7 +109,7 @@ class ConfidenceInterval:
 def mean_upper_bound(values: FloatArray, upper: float, *, confidence: float = 0.95) -> float:
     """Upper confidence bound of the mean of independent values in [0, M] (Maurer and Pontil 2009, theorem 4)."""
     owner = "mean_upper_bound"
-    t = 1.0 - check_confidence(confidence, owner)
+    t = 1.0 - check_share(confidence, owner=owner, name="confidence")
     values = np.asarray(values, dtype=float)
     slack = 1e-9 * upper
     if values.min() < -slack or values.max() > upper + slack:
@@ -171,7 +166,7 @@ def delta_n(
         check_number(value, owner=owner, name=name, low=0.0)
     check_number(n, owner=owner, name="n", low=1)
     check_number(eps, owner=owner, name="eps", low=0.0, open_low=True)
-    check_number(t, owner=owner, name="t", low=0.0, high=1.0, open_low=True, open_high=True)
+    check_share(t, owner=owner, name="t")
     root = float(np.sqrt(n))
     terms = {
         "complexity": 48.0 * C_L / root,

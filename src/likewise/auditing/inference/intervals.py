@@ -22,10 +22,9 @@ from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import (
     ConfidenceInterval,
     IntervalAbout,
-    check_confidence,
     transport_cost,
 )
-from likewise.core.checks import FloatArray, IntArray, check_number
+from likewise.core.checks import FloatArray, IntArray, check_number, check_share
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.exact_sum import Moments
 from likewise.core.intervals import least_mean
@@ -200,7 +199,7 @@ def _upper_atoms(numbers: Moments) -> tuple[list[float], list[float]]:
 
 
 def _checked(numbers: Moments, level: float, owner: str) -> float:
-    level = check_confidence(level, owner, "level")
+    level = check_share(level, owner=owner, name="level")
     if not numbers.n:
         raise InputError(f"{owner}: the moments are of no numbers. Pass those of at least one.")
     if numbers.smallest < 0:
@@ -230,7 +229,7 @@ def betting_upper_limit(
     If the values themselves say when to stop, give the number that was `planned`: the stake may not depend on them.
     """
     owner = "betting_upper_limit"
-    level = check_confidence(level, owner, "level")
+    level = check_share(level, owner=owner, name="level")
     ceiling = check_number(ceiling, owner=owner, name="ceiling", low=0.0)
     x, other = np.asarray(values, dtype=np.float64), np.asarray(pilot, dtype=np.float64)
     if not len(x):
@@ -315,7 +314,7 @@ def gap_interval(
     95% interval 0.000 to 0.036 for the population
     """
     owner = "gap_interval"
-    confidence = check_confidence(confidence, owner)
+    confidence = check_share(confidence, owner=owner, name="confidence")
     _check_prices(gains, eps, owner)
     if lambda_ not in gains:
         raise bad_parameter(
@@ -431,7 +430,7 @@ def gap_test(
     exact binomial test if gains have two values. The moves must not be chosen by looking at the gains that are tested
     (Maity, Xue, Yurochkin and Sun 2021, arXiv 2103.16714).
     """
-    confidence = check_confidence(confidence, "gap_test")
+    confidence = check_share(confidence, owner="gap_test", name="confidence")
     return TestResult(
         statistic=gains.mean - threshold,
         estimate=gains.mean,

@@ -193,58 +193,53 @@ class Headline:
 
 def headline(result: AuditResult) -> Headline:
     """Say what an audit found, by the decisions that change when only the sensitive columns do."""
+    return Headline(*_said(result), _limit(result))
+
+
+def _said(result: AuditResult) -> tuple[Badge, Message, str, Message]:
+    """Badge, title, sentence, and how sure that is."""
     blocking = [finding for finding in result.findings if finding.blocks]
     if blocking:
         why = Message("headline.unanswered", why=blocking[0].sentence)
-        return Headline(
-            "unanswered", Message("badge.unanswered"), why, Message("sure.unanswered"), _limit(result)
-        )
+        return "unanswered", Message("badge.unanswered"), why, Message("sure.unanswered")
     only = result.sensitive
     if only is None:
         return _free(result)
     columns = [str(name) for name in only.attributes]
     if only.depends:
         sentence = _number_words(result) if only.shift is not None else _changed_words(result)
-        title = Message("badge.depends", columns=_moving(result))
-        return Headline("depends", title, sentence, _sure(result), _limit(result))
+        return "depends", Message("badge.depends", columns=_moving(result)), sentence, _sure(result)
     said: dict[str, Any] = {"people": result.n, "columns": columns}
     read = "number" if only.shift is not None else "decision"
     if only.tolerance is not None:
         read, said["tolerance"] = "apart", only.tolerance
     if result.unread:
         title = Message("badge.not_read", columns=columns)
-        sentence = Message("headline.not_read", **said)
-        return Headline("not_read", title, sentence, _sure(result), _limit(result))
+        return "not_read", title, Message("headline.not_read", **said), _sure(result)
+    title = Message("badge.not_found", columns=columns)
     if result.same:
-        title = Message("badge.not_found", columns=columns)
         alike = next(finding.sentence for finding in result.findings if finding.kind == "same")
-        return Headline("not_found", title, alike, _sure(result), _limit(result))
+        return "not_found", title, alike, _sure(result)
     assumed = any(finding.kind in ("encoding", "recorded") for finding in result.findings)
     if only.exact and not result.scope.sampled and not assumed:
         # Of other people it is not known: `verify` looks at everybody who could exist.
         title = Message("badge.independent_people", columns=columns)
         sentence = Message(f"headline.independent_{read}", values=_values(result), **said)
-        return Headline("independent", title, sentence, _sure(result), _limit(result))
-    sentence = Message(f"headline.not_found_{read}", **said)
-    return Headline(
-        "not_found", Message("badge.not_found", columns=columns), sentence, _sure(result), _limit(result)
-    )
+        return "independent", title, sentence, _sure(result)
+    return "not_found", title, Message(f"headline.not_found_{read}", **said), _sure(result)
 
 
-def _free(result: AuditResult) -> Headline:
+def _free(result: AuditResult) -> tuple[Badge, Message, str, Message]:
     """No column is called sensitive: what counterparts at no fair distance get."""
-    sure, said = Message("sure.metric"), {"people": result.n}
     if result.flipped is None:
         depends = result.pure_gap > 1e-9 * (1.0 + abs(result.base_loss))
-        sentence = Message(
-            "headline.free_number" if depends else "headline.free_number_none", gap=result.pure_gap, **said
-        )
+        key, count = "headline.free_number", {"gap": result.pure_gap}
     else:
-        count = round(result.flipped * result.n)
-        depends = count > 0
-        sentence = Message("headline.free" if depends else "headline.free_none", n=count, **said)
+        changed = round(result.flipped * result.n)
+        depends, key, count = changed > 0, "headline.free", {"n": changed}
+    sentence = Message(key if depends else f"{key}_none", people=result.n, **count)
     title = Message("badge.depends_free" if depends else "badge.not_found_free")
-    return Headline("depends" if depends else "not_found", title, sentence, sure, _limit(result))
+    return "depends" if depends else "not_found", title, sentence, Message("sure.metric")
 
 
 def _moving(result: AuditResult) -> list[str]:

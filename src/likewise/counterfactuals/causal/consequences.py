@@ -23,6 +23,7 @@ from likewise.counterfactuals.edited_rows import AttributeTwins, MadeTwins, read
 from likewise.counterfactuals.edits import Edit
 from likewise.counterfactuals.plausibility import LearnedRules, learn_rules
 from likewise.counterfactuals.rules import Rules, read_rules
+from likewise.data.encoding import category_codes
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import ComparableSubspace
 
@@ -384,8 +385,7 @@ class ConsequenceTwins:
 
     def _groups(self, frame: pd.DataFrame, owner: str) -> IntArray:
         check_no_missing(frame[[self.attribute]], owner=owner, name="people")
-        place = {value: number for number, value in enumerate(self.values_)}
-        return np.array([place.get(value, -1) for value in frame[self.attribute]], dtype=np.int64)
+        return category_codes(frame[self.attribute], self.values_)
 
     def _needed(self) -> list[str]:
         causes = [cause for name in self.moved_ for cause in self.graph_.parents(name)]

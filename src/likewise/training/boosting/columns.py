@@ -14,6 +14,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows, orbit_representatives
+from likewise.data.encoding import category_codes
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
@@ -157,10 +158,8 @@ def _numbers(column: pd.Series[Any], owner: str) -> FloatArray:
 
 
 def _codes(column: pd.Series[Any], values: tuple[Any, ...]) -> FloatArray:
-    place = {value: float(i) for i, value in enumerate(values)}
-    distinct, which = pd.factorize(column, use_na_sentinel=True)[::-1]
-    known = np.array([place.get(value, np.nan) for value in list(distinct)] + [np.nan])
-    return np.asarray(known[which])
+    codes = category_codes(column, values)
+    return np.where(codes < 0, np.nan, codes)
 
 
 # The people of a boosting run: nodes, groups and neighbours, from what `fit` was given.

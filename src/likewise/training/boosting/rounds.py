@@ -9,6 +9,7 @@ worst case puts on row j.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -269,14 +270,21 @@ class _Adversary:
         self._own = people.mass
         self.mass, self.lambda_ = self._own, 1.0
 
-    def look(self, losses: FloatArray) -> float:
-        """Bring the worst case up to date and return its mean loss."""
-        if self._people.support is None:
-            return float((self._own * losses).sum() / self._own.sum())
-        worst = worst_case(losses, self._own, self._people.support, self._goal.eps, start=self.lambda_)
-        self.lambda_ = worst.lambda_
-        self.mass = self._inertia * self.mass + (1.0 - self._inertia) * worst.mass
-        return worst.value
+    def look(self, scores: FloatArray) -> tuple[float, Any, Any]:
+        """Bring the worst case up to date; return the goal at some scores, and its penalty's gradient and curvature by them."""
+        people, losses = self._people, -log_softmax(scores, axis=1)
+        if people.support is None:
+            value = float((self._own * losses).sum() / self._own.sum())
+        else:
+            worst = worst_case(losses, self._own, people.support, self._goal.eps, start=self.lambda_)
+            value, self.lambda_ = worst.value, worst.lambda_
+            self.mass = self._inertia * self.mass + (1.0 - self._inertia) * worst.mass
+        if people.cells is None or self._goal.penalty == 0:
+            return value, 0.0, 0.0
+        gap, gradient, curvature = soft_gap(scores, people.cells)
+        # The trees minimise sums over people, the goal is a mean.
+        scale = self._goal.penalty * float(people.weight.sum())
+        return value + self._goal.penalty * gap, scale * gradient, scale * curvature
 
 
 def boost(
@@ -298,8 +306,8 @@ def boost(
     best, best_round, damping = np.inf, rounds, _DAMPING
     with deferred_interrupts(lambda: interrupts.append(None)):
         for number in range(rounds + 1):
-            if watcher is not None and held_out is not None:
-                value = _look(grower.held_out_scores(), held_out, goal, watcher).value
+            if watcher is not None:
+                value = watcher.look(grower.held_out_scores())[0]
                 outside.append(value)
                 if value < best:
                     best, best_round = value, number
@@ -308,37 +316,16 @@ def boost(
             if number == rounds or (interrupts and train):
                 break
             scores = grower.scores()
-            now = _look(scores, people, goal, adversary)
-            damping = (
-                _DAMPING if not train else min(1.0, damping * (_MORE if now.value > train[-1] else _LESS))
-            )
-            train.append(now.value)
+            value, gradient, curvature = adversary.look(scores)
+            damping = _DAMPING if not train else min(1.0, damping * (_MORE if value > train[-1] else _LESS))
+            train.append(value)
             if people.support is not None:
                 lambdas.append(adversary.lambda_)
             chance = softmax(scores, axis=1)
             total = adversary.mass.sum(axis=1, keepdims=True)
-            hessian = total * chance * (1.0 - chance) + damping * now.curvature
-            grower.grow(total * chance - adversary.mass + now.gradient, np.maximum(hessian, _LEAST_HESSIAN))
+            hessian = total * chance * (1.0 - chance) + damping * curvature
+            grower.grow(total * chance - adversary.mass + gradient, np.maximum(hessian, _LEAST_HESSIAN))
     kept = best_round if watcher is not None else len(train)
     # An ensemble needs a tree: without one it has no columns to be saved with.
     kept = max(kept, 1)
     return BoostingRun(kept, np.array(train), np.array(outside), np.array(lambdas), bool(interrupts))
-
-
-@dataclass(frozen=True, eq=False)
-class _Look:
-    """The goal at some scores; gradient and curvature of its penalty by the scores of the nodes."""
-
-    value: float
-    gradient: FloatArray | float = 0.0
-    curvature: FloatArray | float = 0.0
-
-
-def _look(scores: FloatArray, people: BoostingPeople, goal: RobustGoal, adversary: _Adversary) -> _Look:
-    value = adversary.look(-log_softmax(scores, axis=1))
-    if people.cells is None or goal.penalty == 0:
-        return _Look(value)
-    gap, gradient, curvature = soft_gap(scores, people.cells)
-    # The trees minimise sums over people, the goal is a mean.
-    scale = goal.penalty * float(people.weight.sum())
-    return _Look(value + goal.penalty * gap, scale * gradient, scale * curvature)
