@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -37,29 +37,31 @@ from likewise.models.model import are_made_up
 if TYPE_CHECKING:
     from likewise.auditing.results.sensitive import SensitiveValues
 
-# Which kind of table people come in: its columns in order, each in its own dtype, for rows that a search
-# makes.
-
 
 @dataclass(frozen=True, eq=False)
 class TableKind:
-    """Columns and dtypes of a raw table."""
+    """Which kind of table people come in: encoded rows, or a raw table with its columns."""
 
-    dtypes: Mapping[str, Any]
-    unknown: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    raw: bool = False
+    numeric: frozenset[str] = frozenset()
+    # Of the columns that the encoding knows, for rows that a search makes.
+    dtypes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, encoding: Encoding) -> TableKind:
+    def of(cls, X: Any, encoding: Encoding | None, *, raw: bool) -> TableKind:
         """Read the kind of a table."""
-        known = encoding.by_name
-        return cls(
-            {
-                str(name): _dtype(frame[name].dtype, known[str(name)])
-                for name in frame.columns
-                if str(name) in known
-            },
-            tuple(str(name) for name in frame.columns if str(name) not in known),
-        )
+        if not raw or encoding is None:
+            return cls(() if encoding is None else encoding.names)
+        frame, known = to_pandas(X, owner="audit", name="X"), encoding.by_name
+        numeric = frozenset(name for name in frame.columns if frame[name].dtype.kind in "biuf")
+        dtypes = {name: _dtype(frame[name].dtype, known[name]) for name in frame.columns if name in known}
+        return cls(tuple(frame.columns), True, numeric, dtypes)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it is a raw table of numbers alone."""
+        return self.raw and len(self.numeric) == len(self.columns)
 
     def like(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return decoded rows as a table of this kind."""
@@ -106,18 +108,22 @@ class TableCoordinates:
     model: Model
     domain: Any
     encoding: Encoding | None
-    raw: bool
+    kind: TableKind
     takes: Takes
     own: AffineMap | None
-    kind: TableKind | None = None
 
     @classmethod
     def of_table(cls, frame: pd.DataFrame, *, model: Model, domain: Any) -> TableCoordinates:
         """Bring a model and a domain together for raw tables like `frame`."""
         encoding: Encoding = domain.encoding_
-        takes, own = model_in(model, encoding, TableColumns.of(frame, encoding, raw=True))
-        kind = TableKind.of(frame, encoding)
-        return cls(model=model, domain=domain, encoding=encoding, raw=True, takes=takes, own=own, kind=kind)
+        kind = TableKind.of(frame, encoding, raw=True)
+        takes, own = model_in(model, encoding, kind)
+        return cls(model=model, domain=domain, encoding=encoding, kind=kind, takes=takes, own=own)
+
+    @property
+    def raw(self) -> bool:
+        """Whether people come in a raw table."""
+        return self.kind.raw
 
     # ---- tables of people, as domain and model take them ------------------------------------------------
 
@@ -133,8 +139,7 @@ class TableCoordinates:
         """Return encoded rows as the kind of table that people come in."""
         if self.encoding is None or not self.raw:
             return x
-        decoded = to_pandas(self.encoding.decode(x), owner="audit")
-        return decoded if self.kind is None else self.kind.like(decoded)
+        return self.kind.like(to_pandas(self.encoding.decode(x), owner="audit"))
 
     def original(self, table: Any) -> pd.DataFrame:
         """Return rows in original units for people to read, whatever kind of table they are."""
@@ -172,9 +177,10 @@ class TableCoordinates:
 
     def why_no_made_up_rows(self) -> str | None:
         """Why the model cannot be asked about rows that only the encoding knows; None if it can."""
-        unknown = self.kind.unknown if self.kind is not None and self.takes == "table" else ()
-        names = self.model.feature_names
-        if self.kind is None or not unknown or (names is not None and set(names) <= set(self.kind.dtypes)):
+        kind, names = self.kind, self.model.feature_names
+        unknown = [name for name in kind.columns if name not in kind.dtypes]
+        known = names is not None and set(names) <= set(kind.dtypes)
+        if not (self.raw and self.takes == "table" and unknown) or known:
             return None
         return Message("why_not.unknown_column", column=repr(unknown[0]))
 
@@ -282,28 +288,7 @@ class TableCoordinates:
         return encoded if self.own is None else np.asarray(self.own(encoded), dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """What is known of the tables that people come in."""
-
-    columns: tuple[str, ...]
-    numeric: frozenset[str]
-    raw: bool
-
-    @classmethod
-    def of(cls, X: Any, encoding: Encoding | None, *, raw: bool) -> TableColumns:
-        if not raw:
-            return cls(() if encoding is None else encoding.names, frozenset(), raw=False)
-        frame = to_pandas(X, owner="audit", name="X")
-        numeric = frozenset(name for name in frame.columns if frame[name].dtype.kind in "biuf")
-        return cls(tuple(frame.columns), numeric, raw=True)
-
-    @property
-    def is_numeric(self) -> bool:
-        return self.raw and len(self.numeric) == len(self.columns)
-
-
-def model_in(model: Model, encoding: Encoding | None, table: TableColumns) -> tuple[Takes, AffineMap | None]:
+def model_in(model: Model, encoding: Encoding | None, table: TableKind) -> tuple[Takes, AffineMap | None]:
     """Say what the model takes, and how its numbers follow from encoded rows."""
     if encoding is None:
         return "encoded", _identity(model.n_features or 0)

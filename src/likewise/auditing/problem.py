@@ -16,7 +16,6 @@ import numpy as np
 from likewise.auditing.editable_rows import check_may_change
 from likewise.auditing.people import (
     AuditedPeople,
-    TableColumns,
     TableCoordinates,
     TableKind,
     check_tolerance,
@@ -101,22 +100,20 @@ class Coordinates(TableCoordinates):
         """Bring the three together for tables like `X`."""
         raw = is_frame(X) and not (declared_encoded(X) if encoded is None else encoded)
         encoding = _encoding_of(X, domain, metric)
-        table = TableColumns.of(X, encoding, raw=raw)
+        table = TableKind.of(X, encoding, raw=raw)
         measured, said = _metric_in(metric, encoding, table)
         takes, own = model_in(model, encoding, table)
         free = _free_columns(metric, _metric_encoding(metric, encoding, table))
-        kind = TableKind.of(to_pandas(X, owner="audit", name="X"), encoding) if raw and encoding else None
         return cls(
             model=model,
             metric=measured,
             domain=domain,
             encoding=encoding,
-            raw=raw,
+            kind=table,
             takes=takes,
             free=free,
             own=own,
             said=said,
-            kind=kind,
         )
 
     def features(self, table: Any, encoded: FloatArray) -> tuple[FloatArray, float]:
@@ -156,7 +153,7 @@ def _encoding_of(X: Any, domain: Any, metric: FairMetric) -> Encoding | None:
     return Encoding.plain(list(frame.columns))
 
 
-def _metric_encoding(metric: FairMetric, encoding: Encoding | None, table: TableColumns) -> Encoding | None:
+def _metric_encoding(metric: FairMetric, encoding: Encoding | None, table: TableKind) -> Encoding | None:
     """Return the encoding that the metric measures; None if a feature map of its own hides it."""
     known = tabular(metric.feature_map)
     if known is not None:
@@ -185,7 +182,7 @@ def _free_columns(metric: FairMetric, encoding: Encoding | None) -> tuple[str, .
 
 
 def _metric_in(
-    metric: FairMetric, encoding: Encoding | None, table: TableColumns
+    metric: FairMetric, encoding: Encoding | None, table: TableKind
 ) -> tuple[FairMetric, tuple[str, ...]]:
     """Return the metric of encoded rows."""
     if encoding is None:
