@@ -19,7 +19,7 @@ import pandas as pd
 from likewise.auditing.editable_rows import EditableRows, editable_rows
 from likewise.core.checks import BoolArray, FloatArray, IntArray, check_matrix, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import is_frame, same_words, to_pandas
+from likewise.core.frames import is_frame, plain_name, to_pandas
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns, one_hot_together
 from likewise.data.encoding import (
@@ -305,7 +305,8 @@ def model_in(model: Model, encoding: Encoding | None, table: TableKind) -> tuple
                 "Make the domain of the table the model was trained on, or train the model on this one."
             ) from error
     names = model.feature_names if model.feature_names and not are_made_up(model.feature_names) else None
-    of_table = names is not None and all(any(same_words(n, c) for c in table.columns) for n in names)
+    columns = {plain_name(name): name for name in reversed(table.columns)}
+    of_table = names is not None and all(plain_name(name) in columns for name in names)
     of_encoding = names is not None and all(n in encoding.feature_names for n in names)
     if model.takes_frame:
         if table.raw:
@@ -314,9 +315,9 @@ def model_in(model: Model, encoding: Encoding | None, table: TableKind) -> tuple
     if not table.raw:
         fits = model.n_features in (None, encoding.n_features)
         return "encoded", _identity(encoding.n_features) if fits else None
-    if names is not None and of_table and all(any(same_words(n, c) for c in table.numeric) for n in names):
-        own = [next(c for c in table.columns if same_words(n, c)) for n in names]
-        return "numbers", _plain_map(own, encoding)
+    numeric = set(map(plain_name, table.numeric))
+    if names is not None and of_table and all(plain_name(name) in numeric for name in names):
+        return "numbers", _plain_map([columns[plain_name(name)] for name in names], encoding)
     if names is None and table.is_numeric and model.n_features in (None, len(table.columns)):
         return "numbers", _plain_map(list(table.columns), encoding)
     if model.n_features not in (None, encoding.n_features):

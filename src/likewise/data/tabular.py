@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -532,15 +532,27 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         ranges : mapping of str to (low, high)
             In original units; columns that the domain does not know are left out.
         """
-        columns = tuple(
-            column
-            if column.kind == "categorical" or column.name not in ranges
-            else _reaching(column, *ranges[column.name])
+        numbers = {c.name for c in self.columns_ if c.kind != "categorical"} & set(ranges)
+        return self._with(
+            _reaching(column, *ranges[column.name]) if column.name in numbers else column
             for column in self.columns_
         )
-        wider: TabularDomain = clone(self)
-        wider._remember(columns, self.encoding_.names, self.encoding_.library)
-        return wider
+
+    def with_immutable(self, names: Collection[str]) -> TabularDomain:
+        """Return the same encoding in which these columns alone may not change.
+
+        Parameters
+        ----------
+        names : collection of str
+        """
+        found = self._with(replace(column, immutable=column.name in names) for column in self.columns_)
+        found.immutable = list(names)
+        return found
+
+    def _with(self, columns: Iterable[Column]) -> TabularDomain:
+        other: TabularDomain = clone(self)
+        other._remember(tuple(columns), self.encoding_.names, self.encoding_.library)
+        return other
 
     # --------------------------------------------------------------------------------- description
 

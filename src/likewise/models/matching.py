@@ -150,18 +150,12 @@ def _answers(ask: Callable[[Any], Any], frame: pd.DataFrame) -> bool:
 def _with_own_encoder(
     model: Any, own: TabularDomain, frame: pd.DataFrame, immutable: Sequence[str], widen: Widen | None
 ) -> Matched:
-    from likewise.data.tabular import TabularDomain
-
     names = tuple(column.name for column in own.columns_)
     check_columns(frame, names, owner="The model", name="table")
     unknown = [name for name in immutable if name not in names]
     if unknown:
         raise InputError(f"immutable: the model does not use column {unknown[0]!r}, so leave it out.")
-    described = own.to_dict()
-    described["parameters"]["immutable"] = list(immutable)
-    for column in described["columns"]:
-        column["immutable"] = column["name"] in immutable
-    domain = TabularDomain.from_dict(described) if immutable else own
+    domain = own.with_immutable(immutable) if immutable else own
     # The people audited need not be those the model was trained on.
     domain = domain if widen is None else widen(domain)
     order = tuple(name for name in frame.columns if name in names)

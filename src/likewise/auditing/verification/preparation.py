@@ -180,12 +180,8 @@ def prepare(
     raw = known is not None and encoded is not True
     given, adapter = _adapters(model, takes_frame=raw)
     # Sensitive columns are changed here, whatever else may not change in an audit.
-    free = domain
-    if known is not None and any(column.immutable for column in known.columns_):
-        described = known.to_dict()
-        described["parameters"]["immutable"] = []
-        described["columns"] = [column | {"immutable": False} for column in described["columns"]]
-        free = type(known).from_dict(described)
+    fixed = known is not None and any(column.immutable for column in known.columns_)
+    free = known.with_immutable(()) if fixed else domain
     rows = _rows(people, free, layout, raw=raw)
     metric = euclidean(layout.width)
     try:
