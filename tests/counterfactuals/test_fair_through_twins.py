@@ -18,7 +18,7 @@ from likewise.counterfactuals import (
 )
 from likewise.counterfactuals.edited_rows import _keys
 from likewise.fair_metrics.learner import ready_metric
-from likewise.models.beside import load_beside
+from likewise.models.stored import load_beside
 
 GRAPH = {"sex": ["job", "pay"], "age": ["pay"], "job": ["pay"]}
 

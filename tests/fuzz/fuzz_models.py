@@ -94,7 +94,7 @@ def fork_instead(*more: str) -> None:
             *LIBRARIES,
             "likewise.models.sandbox.child",
             "likewise.models.boosted",
-            "likewise.models.beside",
+            "likewise.models.stored",
             "likewise.training.boosting.classifier",
             *more,
         ]

@@ -148,7 +148,9 @@ def test_eps_trades_accuracy_for_fairness(kind, people):
 def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
     frame, y = people
     model = SenSRClassifier(ExpertSubspace(["sex", "race"]), **QUICK)
-    monkeypatch.setattr("likewise.training.estimators.robust_classifier.too_costly", lambda lost, without: False)
+    monkeypatch.setattr(
+        "likewise.training.estimators.robust_classifier.too_costly", lambda lost, without: False
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # of 60 steps
         model.fit(frame, y)

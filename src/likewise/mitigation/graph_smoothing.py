@@ -18,11 +18,10 @@ from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
 from likewise.mitigation.twin_consensus import MendedModel, usual_loss
-from likewise.models.beside import save_beside
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.model import Model
-from likewise.models.stored import Arrays, decode, encode, remade
+from likewise.models.stored import Arrays, decode, encode, remade, save_beside
 
 # Scores smoothed over a graph: argmin_f Σ m_i (f_i − s_i)² + λ Σ_{i<j} W_ij (f_i − f_j)², that is (M + λL)
 # f = M s.

@@ -30,13 +30,12 @@ from likewise.counterfactuals.edited_rows import (
     twin_factors,
 )
 from likewise.counterfactuals.edits import Edits
-from likewise.models.beside import load_beside, save_beside
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.matching import answers_frames, frame_question
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
-from likewise.models.stored import Arrays, remade
+from likewise.models.stored import Arrays, load_beside, remade, save_beside
 
 # The base of a smoothed model and of a consensus.
 

@@ -290,7 +290,7 @@ def read_model(
         found = SandboxedFile(path, kind, trusted=trusted, sidecar=written)
         return LoadedModel(found, "likewise" if written else kind)
     if written:
-        from likewise.models.beside import load_beside
+        from likewise.models.stored import load_beside
 
         return LoadedModel(load_beside(path, trusted=trusted, trust=True), "likewise")
     if kind == "skops":

@@ -23,10 +23,9 @@ from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
 from likewise.counterfactuals.edits import Edits
 from likewise.mitigation.project import table_or_array
-from likewise.models.beside import load_beside, save_beside
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import Model
-from likewise.models.stored import Arrays, remade
+from likewise.models.stored import Arrays, load_beside, remade, save_beside
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 from likewise.training.boosting.columns import (
     TreeColumns,
