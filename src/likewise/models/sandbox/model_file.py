@@ -83,6 +83,8 @@ class SandboxedModel(Model):
         self._adapter: str = facts.adapter
         self._decides = facts.decides
         self._guessed, self._keeps_frames = facts.guessed, facts.keeps_frames
+        if facts.layers is not None:
+            self.layers = facts.layers
 
     @property
     def adapter(self) -> str:
@@ -133,22 +135,6 @@ class SandboxedModel(Model):
 
 class SandboxedNetwork(SandboxedModel, LayeredModel):
     """A model in another process that is a linear model or a small network: its weights came with its description."""
-
-    def __init__(
-        self, file: SandboxedFile, choices: Mapping[str, Any], facts: SimpleNamespace, *more: Any
-    ) -> None:
-        super().__init__(file, choices, facts, *more)
-        assert facts.layers is not None
-        self.layers = facts.layers
-
-
-def make_model(
-    file: SandboxedFile, choices: Mapping[str, Any], loss: Loss, classes: Any = None
-) -> SandboxedModel:
-    """Return the model of a file under some choices, with gradients if its weights are known."""
-    facts = file.facts(choices)
-    kind = SandboxedModel if facts.layers is None else SandboxedNetwork
-    return kind(file, choices, facts, loss, classes)
 
 
 LABELS = {
@@ -228,7 +214,9 @@ class SandboxedFile:
             "takes_frame": takes_frame,
             "output": output,
         }
-        return make_model(self, choices, objective, classes)
+        facts = self.facts(choices)
+        kind = SandboxedModel if facts.layers is None else SandboxedNetwork
+        return kind(self, choices, facts, objective, classes)
 
     def facts(self, choices: Mapping[str, Any]) -> SimpleNamespace:
         """Return what is known of the model under some choices; it is made if it does not exist yet."""
