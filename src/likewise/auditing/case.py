@@ -23,14 +23,7 @@ from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.core.text import option, truncated
 from likewise.counterfactuals.edits import edited_columns
-from likewise.data.case import (
-    WIDEST_AUDIT,
-    People,
-    TableRequest,
-    check_varied,
-    planned_domain,
-    plans_of,
-)
+from likewise.data.case import WIDEST_AUDIT, People, TableRequest, check_varied, planned_domain, plans_of
 from likewise.data.missing_values import MISSING_WORD, MissingCells
 from likewise.data.target import find_value, unique_values
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric

@@ -102,14 +102,7 @@ def table_case(
 
 
 def match_table(
-    model: Any,
-    X: Any,
-    y: Any,
-    names: Sequence[str],
-    *,
-    missing: str,
-    columns: Any = None,
-    owner: str,
+    model: Any, X: Any, y: Any, names: Sequence[str], *, missing: str, columns: Any = None, owner: str
 ) -> MatchedPeople:
     """Bring a model and a table of Python together for a question about decisions alone."""
     frame = named_table(X, owner)

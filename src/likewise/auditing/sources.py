@@ -74,12 +74,7 @@ class StreamedPeople(People):
         assert self.table is not None
         assert self.steps is not None
         prepare = PreparedRows(
-            self.steps,
-            self.gaps,
-            tuple(columns),
-            tuple(sensitive),
-            self.favourable,
-            self.target_values,
+            self.steps, self.gaps, tuple(columns), tuple(sensitive), self.favourable, self.target_values
         )
         absent = self.frame[list(sensitive)].isna()
         rows = Rows(frame[list(columns)], labels, absent)
@@ -168,12 +163,7 @@ def _converted(
 
 
 def _stream(
-    pattern: Path,
-    asked: TableRequest,
-    engine: Engine | None,
-    *,
-    name: str | None = None,
-    text: bool = False,
+    pattern: Path, asked: TableRequest, engine: Engine | None, *, name: str | None = None, text: bool = False
 ) -> StreamedPeople:
     """Draw a sample of Parquet files, and learn what a table in memory would tell of all of it; they may be made of text."""
     owner, target, choices = name or pattern.name, asked.target, asked.choices

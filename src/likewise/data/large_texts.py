@@ -15,14 +15,7 @@ from likewise.core.errors import FormatError, InputError
 from likewise.core.text import option
 from likewise.data.opening import OpenedFile, Reading
 from likewise.data.table_files import unique_names
-from likewise.data.text_tables import (
-    OpenedText,
-    TextColumn,
-    decimals_of,
-    number_notes,
-    numbers_by,
-    open_text,
-)
+from likewise.data.text_tables import OpenedText, TextColumn, decimals_of, number_notes, numbers_by, open_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

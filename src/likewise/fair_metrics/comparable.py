@@ -330,13 +330,7 @@ class ComparableSubspace(SubspaceLearner):
         self._components(values, vectors, int(count), total, rank, features)
 
     def _components(
-        self,
-        values: FloatArray,
-        vectors: FloatArray,
-        count: int,
-        total: float,
-        rank: int,
-        features: Features,
+        self, values: FloatArray, vectors: FloatArray, count: int, total: float, rank: int, features: Features
     ) -> None:
         if rank == 0:
             raise InputError(

@@ -56,11 +56,7 @@ class NearestPlaces:
     """Rows that can be asked for the nearest of them."""
 
     def __init__(
-        self,
-        places: FloatArray,
-        *,
-        exact: bool | None = None,
-        random_state: RandomState = 0,
+        self, places: FloatArray, *, exact: bool | None = None, random_state: RandomState = 0
     ) -> None:
         self.places = np.ascontiguousarray(places, dtype=np.float64)
         n = len(self.places)

@@ -39,11 +39,7 @@ def neighbour_graph(index: IntArray, weight: FloatArray) -> sparse.csr_array:
 
 
 def smooth_scores(
-    scores: FloatArray,
-    graph: sparse.csr_array,
-    strength: float,
-    *,
-    mass: FloatArray | None = None,
+    scores: FloatArray, graph: sparse.csr_array, strength: float, *, mass: FloatArray | None = None
 ) -> FloatArray:
     """Solve (M + λL) f = M s for every column of scores by conjugate gradients."""
     m = np.ones(len(scores)) if mass is None else mass

@@ -255,12 +255,7 @@ def model_files(path: Path) -> dict[str, Path]:
 
 def write_with_sidecar(path: str | os.PathLike[str], data: bytes, kind: str, about: dict[str, Any]) -> None:
     """Write a model file and its description, each whole or not at all."""
-    document = {
-        "likewise": kind,
-        "schema": _SCHEMA,
-        "sha256": hashlib.sha256(data).hexdigest(),
-        **about,
-    }
+    document = {"likewise": kind, "schema": _SCHEMA, "sha256": hashlib.sha256(data).hexdigest(), **about}
     text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)

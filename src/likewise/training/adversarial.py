@@ -203,10 +203,7 @@ _BETAS = (0.9, 0.999)
 
 
 def adam_update(
-    tensors: Mapping[str, torch.Tensor],
-    gradients: Mapping[str, torch.Tensor | None],
-    lr: float,
-    step: int,
+    tensors: Mapping[str, torch.Tensor], gradients: Mapping[str, torch.Tensor | None], lr: float, step: int
 ) -> Mapping[str, torch.Tensor]:
     """Return weights and moments after one step of Adam; names "m.*" and "v.*" hold the moments of "w.*"."""
     moved = dict(tensors)

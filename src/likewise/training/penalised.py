@@ -192,11 +192,7 @@ class WithCovariancePenalty(Objective):
 
     def describe(self) -> dict[str, Any]:
         """Return the choices of both as a plain dict."""
-        return {
-            "objective": type(self).__name__,
-            "inner": self.inner.describe(),
-            "strength": self.strength,
-        }
+        return {"objective": type(self).__name__, "inner": self.inner.describe(), "strength": self.strength}
 
     def _penalty(self, net: nn.Module, rows: Batch) -> torch.Tensor:
         self.check(rows)

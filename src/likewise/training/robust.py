@@ -222,11 +222,7 @@ class RobustObjective(Objective):
         )
 
     def _next_lambda(
-        self,
-        lambda_: float,
-        mean: float,
-        found: SearchResult,
-        base_loss: torch.Tensor | None,
+        self, lambda_: float, mean: float, found: SearchResult, base_loss: torch.Tensor | None
     ) -> tuple[float, float]:
         if self.lambda_rule == "paper":
             return paper_rule(lambda_, self.eps, mean, self.lambda_step), 0.0

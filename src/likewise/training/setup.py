@@ -189,11 +189,7 @@ def make_optimizer(net: nn.Module, optimizer: OptimizerLike, lr: float) -> torch
         )
     if callable(optimizer):
         return optimizer(parameters, lr=rate)
-    named: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "adam": Adam,
-        "adamw": AdamW,
-        "sgd": SGD,
-    }
+    named: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": Adam, "adamw": AdamW, "sgd": SGD}
     if optimizer not in named:
         raise bad_parameter(
             "train",

@@ -19,11 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc
 
 from likewise.auditing.dual.finite_dual import DualCurve
-from likewise.auditing.inference.certificate import (
-    ConfidenceInterval,
-    IntervalAbout,
-    transport_cost,
-)
+from likewise.auditing.inference.certificate import ConfidenceInterval, IntervalAbout, transport_cost
 from likewise.core.checks import FloatArray, IntArray, check_number, check_share
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.exact_sum import Moments

@@ -385,10 +385,7 @@ def pick_part(table: ParquetTable, item: tuple[Part, IntArray]) -> pa.Table:
 
 
 def value_counts(
-    engine: Engine,
-    table: ParquetTable,
-    parts: Sequence[Part],
-    columns: Sequence[str],
+    engine: Engine, table: ParquetTable, parts: Sequence[Part], columns: Sequence[str]
 ) -> dict[str, pd.Series[Any]]:
     """Count the values of some columns in the whole table, a few columns at a time."""
     found: dict[str, pd.Series[Any]] = {}
@@ -409,10 +406,7 @@ def _count_part(table: ParquetTable, part: Part, *, columns: Sequence[str]) -> d
 
 
 def rows_with_gaps(
-    engine: Engine,
-    table: ParquetTable,
-    parts: Sequence[Part],
-    columns: Sequence[str],
+    engine: Engine, table: ParquetTable, parts: Sequence[Part], columns: Sequence[str]
 ) -> IntArray:
     """Return the numbers of the rows in which one of some columns is missing, rising."""
     found = list(engine.map(partial(_gaps_of_part, columns=columns), table, parts))

@@ -186,11 +186,7 @@ class FlipExamples:
     """Collects pairs of rows that flip, each once."""
 
     def __init__(
-        self,
-        layout: TableLayout,
-        values: SensitiveValues,
-        decide: Decide,
-        people: FloatArray | None = None,
+        self, layout: TableLayout, values: SensitiveValues, decide: Decide, people: FloatArray | None = None
     ) -> None:
         self._layout, self._values, self._decide = layout, values, decide
         self._together = None if people is None or not len(people) else _together(layout, people)

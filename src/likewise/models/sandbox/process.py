@@ -59,11 +59,7 @@ def start_process(
     command, environment = _program({"memory": limits.memory, "files": list(files)}, paths)
     with blocked_interrupts():
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )
     assert process.stdin is not None
     assert process.stdout is not None

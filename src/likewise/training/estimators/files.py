@@ -113,11 +113,7 @@ def _class_of(cls: type[Any], name: str, path: Path) -> type[Any]:
 
 
 def _build(
-    cls: type[Any],
-    description: dict[str, Any],
-    tensors: Mapping[str, torch.Tensor],
-    module: Any,
-    path: Path,
+    cls: type[Any], description: dict[str, Any], tensors: Mapping[str, torch.Tensor], module: Any, path: Path
 ) -> Any:
     arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name.startswith("value.")}
     own, width, weights = (

@@ -315,14 +315,7 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             )
 
     def _training_rows(
-        self,
-        X: Any,
-        y: Any,
-        sensitive_features: Any,
-        sample_weight: Any,
-        *,
-        first: bool,
-        classes: Any = None,
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, first: bool, classes: Any = None
     ) -> tuple[TrainingRows, np.ndarray[Any, Any]]:
         owner = type(self).__name__
         given, x, encoder = read_rows(self, X, owner=owner, domain=self._encoder(), first=first)
