@@ -16,7 +16,6 @@ from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.editable_rows import MAX_VALUES, few_values
 from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.python_case import loaded_model
-from likewise.auditing.search.contract import read_searches
 from likewise.auditing.worst_case import prepare_people, search_people
 from likewise.core.checks import (
     FloatArray,
@@ -295,15 +294,13 @@ def worst_case_gains(frontier: Frontier, budgets: tuple[float, ...]) -> tuple[Fl
 
 def _frontier(model: Any, data: SplitData, people: Any, labels: Any) -> Frontier:
     """Worst cases over the domain, by the search of `audit` that takes any model; what it finds depends on the person alone."""
-    searches, required = read_searches("domain", timed=False, confidence=0.95)
-    asked = AuditRequest(
-        model,
-        data.metric,
-        searches,
-        data.domain,
+    asked = AuditRequest.of(
+        search="domain",
+        model=model,
+        metric=data.metric,
+        domain=data.domain,
         edits=list(data.twin_edits),
         eps=data.eps,
-        required=required,
         random_state=data.seed,
     )
     prepared = prepare_people(asked, people, labels)

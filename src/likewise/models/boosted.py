@@ -16,7 +16,7 @@ from likewise.core.errors import InputError, listed, require
 from likewise.core.frames import with_columns
 from likewise.core.text import option
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import OutputKind, has_other_methods, named
+from likewise.models.model import OutputKind, is_one_of, named
 from likewise.models.sklearn_model import EstimatorModel
 
 # Text columns as the categories that a boosted model learned: a CSV has words where the model knows
@@ -373,10 +373,8 @@ def _fitted(model: Any, get: Any) -> Any:
 
 def is_exactly(model: Any, library: str) -> bool:
     """Whether a model is of one of a library's own types: a subclass may answer in its own way."""
-    loaded = sys.modules.get(library)
     # If the library cannot be imported, its adapter says so.
-    own = any(type(model) is getattr(loaded, name, None) for name in _TYPES[library])
-    return loaded is None or (own and not has_other_methods(model))
+    return library not in sys.modules or is_one_of(model, {library: _TYPES[library]})
 
 
 def has_raw_columns(model: Any) -> bool | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -74,6 +75,15 @@ def libraries_of(thing: Any) -> set[str]:
 def has_other_methods(thing: Any) -> bool:
     """Whether something has methods of its own in place of its class's: it may answer in its own way, as a subclass may."""
     return any(callable(getattr(type(thing), name, None)) for name in getattr(thing, "__dict__", ()))
+
+
+def is_one_of(thing: Any, types: Mapping[str, Sequence[str]]) -> bool:
+    """Whether something is of exactly one of these types; a subclass may answer in its own way."""
+    name = type(thing).__name__
+    return not has_other_methods(thing) and any(
+        name in names and getattr(sys.modules.get(module), name, None) is type(thing)
+        for module, names in types.items()
+    )
 
 
 def named(rows: Any, names: Sequence[str] | None) -> Any:

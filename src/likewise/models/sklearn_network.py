@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +10,7 @@ from scipy.special import softmax
 
 from likewise.core.checks import FloatArray
 from likewise.models.layers import ACTIVATIONS, LayeredModel, Layers, probe_rows
-from likewise.models.model import has_other_methods, named, two_classes
+from likewise.models.model import is_one_of, named, two_classes
 from likewise.models.sklearn_model import SklearnModel
 from likewise.models.table_features import changes_columns, scaler_terms
 
@@ -96,11 +94,11 @@ def read_layers(estimator: Any) -> Layers | None:
 
     Nothing says yet that they give the estimator's own answers: compare before use.
     """
-    if _is_one_of(estimator, _SEARCHES):
+    if is_one_of(estimator, _SEARCHES):
         return read_layers(estimator.best_estimator_)
-    if _is_one_of(estimator, _FROZEN):
+    if is_one_of(estimator, _FROZEN):
         return read_layers(estimator.estimator)
-    steps = [step for _, step in estimator.steps] if _is_one_of(estimator, _PIPELINE) else [estimator]
+    steps = [step for _, step in estimator.steps] if is_one_of(estimator, _PIPELINE) else [estimator]
     layers = _final_layers(steps[-1])
     for step in reversed(steps[:-1]):
         if layers is None:
@@ -114,17 +112,8 @@ def read_layers(estimator: Any) -> Layers | None:
     return layers
 
 
-def _is_one_of(thing: Any, types: Mapping[str, Sequence[str]]) -> bool:
-    """Whether something is of exactly one of these types; a subclass may answer in its own way."""
-    name = type(thing).__name__
-    return not has_other_methods(thing) and any(
-        name in names and getattr(sys.modules.get(module), name, None) is type(thing)
-        for module, names in types.items()
-    )
-
-
 def _final_layers(estimator: Any) -> Layers | None:
-    if _is_one_of(estimator, _NETWORKS):
+    if is_one_of(estimator, _NETWORKS):
         # An own estimator whose network is not a plain MLP has no such weights.
         if not hasattr(estimator, "coefs_") or estimator.activation not in _ACTIVATIONS:
             return None
@@ -132,7 +121,7 @@ def _final_layers(estimator: Any) -> Layers | None:
         biases = tuple(np.asarray(part, dtype=np.float64) for part in estimator.intercepts_)
         units = (ACTIVATIONS[estimator.activation],) * (len(weights) - 1)
         return Layers(weights, biases, activations=units)
-    if not _is_one_of(estimator, _LINEAR):
+    if not is_one_of(estimator, _LINEAR):
         return None
     coef, intercept = getattr(estimator, "coef_", None), getattr(estimator, "intercept_", None)
     if coef is None or intercept is None or not isinstance(coef, np.ndarray):
@@ -146,11 +135,11 @@ def _absorb(step: Any, weight: FloatArray, bias: FloatArray) -> tuple[FloatArray
     """Put an affine transformer in front of a linear layer into the layer: W(Ax + c) + b = (WA)x + (Wc + b)."""
     if step is None or isinstance(step, str):
         return (weight, bias) if step in (None, "passthrough") else None
-    if _is_one_of(step, _SELECTORS):
+    if is_one_of(step, _SELECTORS):
         spread = np.zeros((len(weight), len(step.get_support())))
         spread[:, step.get_support()] = weight
         return spread, bias
-    if not _is_one_of(step, _AFFINE):
+    if not is_one_of(step, _AFFINE):
         return None
     kind = type(step).__name__
     if kind in ("StandardScaler", "RobustScaler"):
