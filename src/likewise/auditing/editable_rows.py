@@ -21,17 +21,6 @@ from likewise.data.target import unique_values
 
 # A numeric column with more values than this is not tried at all of them.
 MAX_VALUES = 20
-# Combinations of the values of edited columns that are tried.
-MAX_EDITS = 1000
-
-
-def check_combinations(total: int) -> None:
-    """Refuse more combinations of values than are tried."""
-    if total > MAX_EDITS:
-        raise InputError(
-            f"audit: the edited columns have {total:,} combinations of values; at most {MAX_EDITS:,} are tried. "
-            "Edit fewer columns, or list fewer values: edits={'age': [25, 45, 65]}."
-        )
 
 
 def check_may_change(names: Sequence[Hashable], fixed: Sequence[Hashable]) -> None:

@@ -22,10 +22,10 @@ from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, to_pandas, with_columns
 from likewise.counterfactuals.cells import Table, put_rows
 from likewise.counterfactuals.edits import (
-    MAX_VARIANTS,
     Edit,
     Edits,
     cells_of,
+    check_combinations,
     maker_with,
     read_edits,
     resolve_edits,
@@ -296,11 +296,7 @@ def _checked(factors: list[TwinFactor], owner: str) -> tuple[TwinFactor, ...]:
                 f"{owner}: column {sorted(twice)[0]!r} is edited twice. Name it either as sensitive or in 'edits'."
             )
         seen |= set(factor.columns)
-    if n_twins(factors) > MAX_VARIANTS:
-        raise InputError(
-            f"{owner}: everybody would have {n_twins(factors):,} twins; at most {MAX_VARIANTS:,} are made. "
-            "Name fewer columns or list fewer values."
-        )
+    check_combinations(n_twins(factors), owner=owner)
     return tuple(factors)
 
 

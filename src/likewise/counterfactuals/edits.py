@@ -126,6 +126,15 @@ Edits: TypeAlias = "Mapping[str, Any] | Edit | Sequence[str | Edit | Variant | S
 EditParts: TypeAlias = "tuple[Edit | tuple[Variant, ...], ...]"
 
 
+def check_combinations(total: int, *, owner: str) -> None:
+    """Refuse more combinations of values than are tried."""
+    if total > MAX_VARIANTS:
+        raise InputError(
+            f"{owner}: the edited columns have {total:,} combinations of values; at most {MAX_VARIANTS:,} are tried. "
+            "Edit fewer columns, or list fewer values: edits={'age': [25, 45, 65]}."
+        )
+
+
 def resolve_edits(
     edits: Edits, table: Table, *, owner: str, allow_new: bool = False
 ) -> tuple[list[dict[str, Any]], dict[str, AttributeColumn]]:
@@ -142,11 +151,7 @@ def resolve_edits(
             choices.append([{factor.column: value} for value in values])
         else:
             choices.append([dict(variant) for variant in factor])
-    if math.prod(map(len, choices)) > MAX_VARIANTS:
-        raise InputError(
-            f"{owner}: 'edits' asks for {math.prod(map(len, choices)):,} twins of each person; at most "
-            f"{MAX_VARIANTS:,} are made. Name fewer columns or list fewer values."
-        )
+    check_combinations(math.prod(map(len, choices)), owner=owner)
     for name in names:
         asked = [v[name] for choice in choices for v in choice if name in v]
         attribute = attributes[name]

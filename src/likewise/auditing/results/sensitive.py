@@ -21,13 +21,12 @@ from likewise.auditing.editable_rows import (
     EditableFrame,
     EditableRows,
     Field,
-    check_combinations,
 )
 from likewise.auditing.people import APART, AuditedPeople, TableCoordinates, differ_alike, tabular
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.plain import plain_cell
-from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
+from likewise.counterfactuals.edits import Edit, EditParts, check_combinations, edited_columns
 from likewise.data.tabular import TabularDomain
 
 # Which values the sensitive columns of twins are given: all that can exist if they are few, else a fine
@@ -479,7 +478,7 @@ def enumerate_sensitive(problem: AuditedPeople, *, losses: bool = False) -> Enum
     chosen = problem.values or sensitive_values(problem)
     people = problem.editable(fill_missing=True)
     attributes = tuple(_attribute(problem, people, part, chosen) for part in chosen.edits)
-    check_combinations(prod(len(one.codes) for one in attributes))
+    check_combinations(prod(len(one.codes) for one in attributes), owner="audit")
     if not any(one.changes for one in attributes):
         return None
     return Enumeration(problem, people, attributes, exact=chosen.exact, losses=losses)

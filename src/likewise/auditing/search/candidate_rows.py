@@ -17,12 +17,11 @@ from likewise.auditing.editable_rows import (
     EditableFrame,
     EditableRows,
     Field,
-    check_combinations,
     check_may_change,
 )
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
+from likewise.counterfactuals.edits import Edit, EditParts, check_combinations, edited_columns
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.edited_rows import TwinMaker
@@ -157,7 +156,7 @@ def _combinations(edits: EditParts, fields: tuple[Field, ...]) -> IntArray:
                 ]
             )
     total = math.prod(map(len, choices))
-    check_combinations(total)
+    check_combinations(total, owner="audit")
     rows = np.full((total, len(fields)), -1, dtype=np.int64)
     for row, parts in zip(rows, itertools.product(*choices), strict=True):
         for codes in parts:
