@@ -209,20 +209,21 @@ def check_numbers(series: pd.Series[Any], *, owner: str) -> FloatArray:
 
 def category_codes(series: pd.Series[Any], categories: Sequence[Any]) -> Codes:
     """Position of each value among the categories; −1 if it is missing or not among them."""
-    raw, uniques = _factorize(series)
+    raw, uniques = factorized(series)
     position = {category: i for i, category in enumerate(categories)}
     table = np.array([position.get(python_scalar(value), -1) for value in uniques] + [-1], dtype=np.int64)
     return np.asarray(table[raw])
 
 
-def _factorize(series: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[Any]]:
+def factorized(series: pd.Series[Any], *, owner: str = "") -> tuple[np.ndarray[Any, Any], list[Any]]:
+    """Return a column as positions among categories, and these: all that its dtype declares, or those that occur."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         return series.cat.codes.to_numpy(), list(series.cat.categories)
     try:
         codes, uniques = pd.factorize(series)
     except TypeError as error:
         raise InputError(
-            f"column {str(series.name)!r} holds values that cannot be categories ({error}). "
+            f"{owner}{': ' * bool(owner)}column {str(series.name)!r} holds values that cannot be categories ({error}). "
             "Convert it to strings or numbers, or drop it."
         ) from error
     return codes, list(uniques)

@@ -14,7 +14,7 @@ from likewise.core.checks import FloatArray, python_scalar
 from likewise.core.errors import InputError
 from likewise.data.column import Choices, Column, Dtype, Kind
 from likewise.data.curve import learn_curve
-from likewise.data.encoding import build_table, category_codes, check_numbers
+from likewise.data.encoding import build_table, category_codes, check_numbers, factorized
 
 # A standardised float64 leads back to the exact whole number (or short decimal) up to here: encoding and
 # decoding round four times, each by at most 2⁻⁵³ of twice the largest value.
@@ -233,17 +233,9 @@ def _categorical(
 
 def _declared(series: pd.Series[Any], *, owner: str) -> list[Any]:
     """Categories that the dtype declares (all of them can exist), or else those that occur."""
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        return [python_scalar(value) for value in series.cat.categories]
     if series.dtype.kind == "b":
         return [False, True]
-    try:
-        return [python_scalar(value) for value in pd.factorize(series)[1]]
-    except TypeError as error:
-        raise InputError(
-            f"{owner}: column {str(series.name)!r} holds values that cannot be categories ({error}). "
-            "Convert it to strings or numbers, or drop it."
-        ) from error
+    return [python_scalar(value) for value in factorized(series, owner=owner)[1]]
 
 
 def _sort_key(value: Any) -> tuple[bool, Any]:

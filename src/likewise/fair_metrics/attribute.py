@@ -161,12 +161,13 @@ def make_target(owner: str, attribute: Attribute, kind: str) -> Target:
     known = attribute.values.notna().to_numpy()
     values = attribute.values[known]
     shown = f"attribute {attribute.name!r}"
+    infinite = InputError(
+        f"{owner}: {shown}: Input y contains infinity or a value too large. Drop those rows."
+    )
     if not known.any():
         raise InputError(f"{owner}: {shown} is missing in every row. At least some rows must know it.")
     if values.dtype.kind == "f" and np.isinf(values.to_numpy()).any():
-        raise InputError(
-            f"{owner}: {shown}: Input y contains infinity or a value too large. Drop those rows."
-        )
+        raise infinite
     if kind == "categorical":
         codes, categories = pd.factorize(values, sort=False)
         if len(categories) < 2:
@@ -186,9 +187,7 @@ def make_target(owner: str, attribute: Attribute, kind: str) -> Target:
             f"{owner}: {shown} is not a number, so it cannot be {kind}. Pass kind='categorical'."
         ) from error
     if not np.isfinite(numbers).all():
-        raise InputError(
-            f"{owner}: {shown}: Input y contains infinity or a value too large. Drop those rows."
-        )
+        raise infinite
     if np.ptp(numbers) == 0:
         raise InputError(
             f"{owner}: {shown} has one value only ({numbers[0]:g}), one class. Nothing can be learned from it."
