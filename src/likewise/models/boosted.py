@@ -374,7 +374,7 @@ def _fitted(model: Any, get: Any) -> Any:
 def is_exactly(model: Any, library: str) -> bool:
     """Whether a model is of one of a library's own types: a subclass may answer in its own way."""
     # If the library cannot be imported, its adapter says so.
-    return library not in sys.modules or is_one_of(model, {library: _TYPES[library]})
+    return sys.modules.get(library) is None or is_one_of(model, {library: _TYPES[library]})
 
 
 def has_raw_columns(model: Any) -> bool | None:
