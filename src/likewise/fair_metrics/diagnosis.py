@@ -241,12 +241,9 @@ def why_uneven(values: FloatArray) -> str | None:
 
 def uneven_columns(phi: FloatArray, where: ColumnPlaces) -> dict[str, str]:
     """Return the columns of numbers in which distances mislead, and why; not those with a scale of choice."""
-    if is_encoder(where.domain):
-        numbers = [c for c in where.domain.columns_ if c.kind != "categorical" and c.curve is None]
-        places = {c.name: c.start for c in numbers}
-    else:
-        names = where.names or [f"column {i}" for i in range(phi.shape[1])]
-        places = {name: i for i, name in enumerate(names)}
+    known = where.domain.columns_ if is_encoder(where.domain) else ()
+    others = {c.name for c in known if c.kind == "categorical" or c.curve is not None}
+    places = {name: block.start for name, block in where.columns.items() if name not in others}
     found = {name: why_uneven(np.asarray(phi[:, at], dtype=float)) for name, at in places.items()}
     return {name: why for name, why in found.items() if why is not None}
 
@@ -422,12 +419,7 @@ def _variance_removed(
 ) -> tuple[dict[str, float], float]:
     """Share of variance that the projection takes from every original column, and from all of them."""
     had, has = before.var(0), after.var(0)
-    if is_encoder(where.domain):
-        groups = {column.name: slice(column.start, column.stop) for column in where.domain.columns_}
-    else:
-        names = where.names or [f"column {i}" for i in range(len(had))]
-        groups = {name: slice(i, i + 1) for i, name in enumerate(names)}
-    shares = {name: _share(float(had[at].sum()), float(has[at].sum())) for name, at in groups.items()}
+    shares = {name: _share(float(had[at].sum()), float(has[at].sum())) for name, at in where.columns.items()}
     return shares, _share(float(had.sum()), float(has.sum()))
 
 

@@ -145,8 +145,7 @@ class ColumnPlaces:
                 f"{self.owner}: there is no column {name!r}, since the rows have no column names. "
                 "Pass a data frame, or the index of the column."
             )
-        known = [column.name for column in self.domain.columns_] if is_encoder(self.domain) else []
-        known = known or list(names)
+        known = list(self.columns)
         raise InputError(
             f"{self.owner}: there is no column {name!r}{did_you_mean(name, known)}. The columns: {listed(known, 30)}."
         )
@@ -156,12 +155,19 @@ class ColumnPlaces:
             return None
         return next((column for column in self.domain.columns_ if column.name == name), None)
 
+    @property
+    def columns(self) -> dict[str, range]:
+        """The coordinates of each of the table's columns; columns without names are counted."""
+        if is_encoder(self.domain):
+            return {column.name: range(column.start, column.stop) for column in self.domain.columns_}
+        names = self.names or [f"column {i}" for i in range(self.n_features)]
+        return {name: range(i, i + 1) for i, name in enumerate(names)}
+
     def whole_column(self, name: Any) -> str | None:
         """Original column that a name or an index means as a whole; None for a part of one, or without names."""
         found = self.find(name)
         if is_encoder(self.domain):
-            blocks = {column.name: list(range(column.start, column.stop)) for column in self.domain.columns_}
-            return next((str(column) for column, block in blocks.items() if block == found), None)
+            return next((str(column) for column, block in self.columns.items() if list(block) == found), None)
         if isinstance(name, str):
             return name
         return None if self.names is None else self.names[found[0]]

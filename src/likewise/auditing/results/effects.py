@@ -6,6 +6,7 @@ counts of parts of a table add up to those of the table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -249,14 +250,13 @@ def _added(one: Any, two: Any) -> Any:
     if isinstance(one, GroupCount):
         more["changed"] = one.changed + two.changed
     elif isinstance(one, Outcome):
-        counts = dict(one.decisions)
-        for decision, people in two.decisions:
-            counts[decision] = counts.get(decision, 0) + people
+        counts = Counter[Any](dict(one.decisions))
+        counts.update(dict(two.decisions))
         more["decisions"] = tuple(counts.items())
     else:
-        moves: dict[tuple[Any, Any], int] = {}
+        moves = Counter[tuple[Any, Any]]()
         for move in (*one.transitions, *two.transitions):
-            moves[move.before, move.after] = moves.get((move.before, move.after), 0) + move.people
+            moves[move.before, move.after] += move.people
         more["transitions"] = tuple(Transition(*pair, count) for pair, count in moves.items())
     return replace(one, **more)
 

@@ -216,9 +216,8 @@ class Enumeration:
         ]
         self.group, self._first = _distinct_rests(people, written, problem.n)
         size, decides = (len(self._first), len(self.combinations)), problem.decides
-        self.answers: np.ndarray[Any, Any] = (
-            np.full(size, IMPOSSIBLE, dtype=np.int16) if decides else np.full(size, np.nan)
-        )
+        self._none = np.int16(IMPOSSIBLE) if decides else np.float64(np.nan)
+        self.answers: np.ndarray[Any, Any] = np.full(size, self._none)
         self._outputs, self.own = problem.outputs, problem.decided.copy()
         self.worst: FloatArray | None = problem.base_loss.copy() if losses else None
         self.worst_at: IntArray | None = np.zeros(problem.n, dtype=np.int64) if losses else None
@@ -286,7 +285,17 @@ class Enumeration:
     def take(self, index: Any) -> Any:
         """Make counterparts by number: all of the first person come first."""
         person, which = np.divmod(np.asarray(index, dtype=np.int64), len(self.combinations))
-        return rewritten(self.people, person, self.attributes, self.combinations[which])
+        return self.rewritten(person, self.combinations[which])
+
+    def rewritten(self, rows: IntArray, values: IntArray) -> Any:
+        """Return copies of rows with the attributes at some of their values, (rows, attributes); -1 leaves one as it is."""
+        new = []
+        for at, one in zip(values.T, self.attributes, strict=True):
+            new += [
+                (part, np.where(at < 0, -1, one.codes[np.maximum(at, 0), f]))
+                for f, part in enumerate(one.fields)
+            ]
+        return self.people.rewrite(rows, new)
 
     def decided(self, index: Any) -> Any:
         """The decisions about counterparts by number."""
@@ -332,7 +341,7 @@ class Enumeration:
 
     def _ask(self, rows: IntArray, values: IntArray) -> tuple[FloatArray | None, Any, BoolArray]:
         """Outputs (if they are wanted) and decisions about people with these values, and who of them can exist."""
-        table = rewritten(self.people, rows, self.attributes, values)
+        table = self.rewritten(rows, values)
         outputs, decided = (
             self.problem.ask(table) if self._graded else (None, self.problem.decisions_of(table))
         )
@@ -359,9 +368,7 @@ class Enumeration:
             return decided
         mine = self._outputs[person[doubt]]
         if outputs is None:
-            there = self.problem.outputs_of(
-                rewritten(self.people, rows[doubt], self.attributes, values[doubt])
-            )
+            there = self.problem.outputs_of(self.rewritten(rows[doubt], values[doubt]))
         else:
             there = outputs[doubt]
         # A model that only decides does not show how near it is.
@@ -370,11 +377,10 @@ class Enumeration:
         if not len(doubt):
             return decided
         found, person, rows, values = np.array(decided), person[doubt], rows[doubt], values[doubt]
-        as_is = np.full_like(values, -1)
         same = ~differ_alike(
             lambda table: self.problem.ask(table)[1],
-            rewritten(self.people, rows, self.attributes, values),
-            rewritten(self.people, person, self.attributes, as_is),
+            self.rewritten(rows, values),
+            self.rewritten(person, np.full_like(values, -1)),
         )
         found[doubt[same]] = self.own[person[same]]
         return found
@@ -406,9 +412,7 @@ class Enumeration:
         for k, one in enumerate(self.attributes):
             others = np.delete(own, k, axis=1)
             on_grid = (others >= 0).all(axis=1)
-            answers = np.full((n, len(one.codes)), IMPOSSIBLE, dtype=self.answers.dtype)
-            if not self.problem.decides:
-                answers[:] = np.nan
+            answers = np.full((n, len(one.codes)), self._none)
             for value in range(len(one.codes)):
                 at = np.maximum(own, 0)
                 at[:, k] = value
@@ -440,34 +444,19 @@ class Enumeration:
             rows, values = rows[differs], values[differs]
             if not len(rows):
                 continue
-            possible = self._possible(rewritten(self.people, rows, self.attributes, values))
+            possible = self._possible(self.rewritten(rows, values))
             rows, values = rows[possible], values[possible]
             if not len(rows):
                 continue
             back = values.copy()
             back[:, k] = one.own[rows] if isinstance(self.people, EditableFrame) else -1
-            asked, again = (
-                self.problem.ask(rewritten(self.people, rows, self.attributes, some))[0]
-                for some in (values, back)
-            )
+            asked, again = (self.problem.ask(self.rewritten(rows, some))[0] for some in (values, back))
             if (asked != again).any():
                 return True
         return False
 
 
 _RANGE = ((np.max, -np.inf), (np.min, np.inf))
-
-
-def rewritten(
-    people: EditableRows, rows: IntArray, attributes: tuple[Attribute, ...], values: IntArray
-) -> Any:
-    """Return copies of rows with the attributes at some of their values, (rows, attributes); -1 leaves one as it is."""
-    new = []
-    for k, one in enumerate(attributes):
-        at = values[:, k]
-        for f, part in enumerate(one.fields):
-            new.append((part, np.where(at < 0, -1, one.codes[np.maximum(at, 0), f])))
-    return people.rewrite(rows, new)
 
 
 def enumerate_sensitive(problem: AuditedPeople, *, losses: bool = False) -> Enumeration | None:

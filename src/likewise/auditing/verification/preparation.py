@@ -201,7 +201,7 @@ def prepare(
     classes = adapter.known_classes
     if classes is not None:
         problem = replace(problem, y=np.full(problem.n, classes[0]))
-    groups = tuple(_one_hot(layout, part) for part in problem.edits if isinstance(part, tuple))
+    variants = () if known is None else (part for part in problem.edits if isinstance(part, tuple))
     asker = Asker(problem.coordinates, layout)
     if shown is None and is_frame(people) and raw and not declared_encoded(people):
         table = to_pandas(people, owner="verify", name="X")
@@ -209,13 +209,12 @@ def prepare(
             table[[column.name for column in layout.columns]],
             table.index if places is None else places,
         )
-    groups = () if known is None else groups
     return Prepared(
         problem,
         layout,
         asker,
         tuple(names),
-        groups,
+        tuple(_one_hot(layout, part) for part in variants),
         people is not None,
         given,
         labels,
