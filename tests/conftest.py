@@ -80,5 +80,5 @@ def files_in_this_process(monkeypatch, request):
         return here(source, sidecar=False, **choices)
 
     monkeypatch.setattr(model_files, "read_model", here)
-    for room in ("beside", "model_files"):
+    for room in ("stored", "model_files"):
         monkeypatch.setattr(f"likewise.models.{room}.read_tried", tried)
