@@ -64,6 +64,19 @@ def test_xgboost(y, table):
     check(model.get_booster(), table, model.predict(table, output_margin=True))
 
 
+def test_lightgbm_takes_the_smallest_numbers_for_zero():
+    """It splits between negative numbers and zeros at a number that it takes for zero itself."""
+    lightgbm = pytest.importorskip("lightgbm")
+    table = pd.DataFrame({"a": RNG.integers(-9, 10, 200) / 10})
+    for least in (0.0, 0.05):
+        model = lightgbm.LGBMClassifier(n_estimators=2, min_child_samples=5, verbose=-1)
+        model.fit(table, (table["a"] >= least).astype(int))
+        zero = float(np.float32(1e-35))
+        at = [sign * np.nextafter(zero, to) for sign in (-1, 1) for to in (-1, zero, 1)]
+        near = pd.DataFrame({"a": [*at, 0.0, -0.1, 0.1]})
+        check(model, near, model.predict(near, raw_score=True))
+
+
 def test_xgboost_that_stopped_early_gives_the_trees_it_predicts_with():
     xgboost = pytest.importorskip("xgboost")
     model = xgboost.XGBClassifier(n_estimators=60, max_depth=4, learning_rate=1.0, early_stopping_rounds=2)

@@ -165,6 +165,9 @@ def _xgboost_tree(tree: Any, group: np.ndarray[Any, Any]) -> Tree:
 
 # LightGBM, from its own dump.
 
+# Numbers of at most this size are 0 to LightGBM; it splits there, and then the threshold itself goes to the side of 0.
+_ZERO = float(np.float32(1e-35))
+
 
 def read_lightgbm(model: Any) -> TreeEnsemble:
     """Read a `Booster`, `LGBMClassifier` or `LGBMRegressor`."""
@@ -247,6 +250,8 @@ def _split(node: Any) -> tuple[float, bool, list[int] | None]:
             "so that a split is not an interval. Train with zero_as_missing=False."
         )
     threshold = float(node["threshold"])
+    if -_ZERO <= threshold < 0.0:
+        threshold = float(np.nextafter(-_ZERO, -np.inf))
     # Without missing values in training a missing one counts as 0.
     return threshold, bool(node["default_left"]) if node["missing_type"] == "NaN" else threshold >= 0.0, None
 
