@@ -84,6 +84,10 @@ def test_burden_limit_and_parts(run, case, tmp_path):
     assert len(rows) == 35
     assert run("recourse", model, table, *PAID, "--limit", "1%", "--quiet").code == 1
     assert run("recourse", model, table, *PAID, "--limit", "100%", "--quiet").code == 0
+    alone = run("recourse", model, table, *PAID[:4], "--limit", "1%")
+    assert (alone.code, "--sensitive" in alone.err) == (2, True), (
+        "nothing was compared, so nothing is within a limit"
+    )
     kept = run("recourse", model, table, *PAID, "--keep", "parts", "-o", "-")
     again = run("recourse", model, table, *PAID, "--keep", "parts", "-o", "-")
     assert json.loads(kept.out)["people"] == json.loads(again.out)["people"] == found["people"]

@@ -103,3 +103,17 @@ def test_bad_input_is_one_message(run, case, words, said):
     assert done.code == 2
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+def test_the_favourable_decision_may_be_a_word_of_the_target(run, case, tmp_path):
+    """The model answers 0 and 1, as models saved by themselves do."""
+    model, table = case
+    words = pd.read_csv(table, dtype=str, keep_default_na=False)
+    words.assign(paid=words.paid.map({"1": "yes", "0": "no"})).to_csv(tmp_path / "words.csv", index=False)
+    asked = ("--favourable", "yes", "--groups-from", "sex:given", "--pairs", "0", "-q", "-o", "words.json")
+    done = run("proxies", model, tmp_path / "words.csv", "--target", "paid", *asked)
+    assert done.code == 0, done.err
+    plain = run("proxies", *case, *ASKED, *asked[2:-1], "plain.json")
+    assert plain.code == 0, plain.err
+    rates = [json.loads((tmp_path / f"{name}.json").read_text())["disparity"] for name in ("words", "plain")]
+    assert rates[0] == rates[1]

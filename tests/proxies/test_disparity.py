@@ -136,6 +136,17 @@ def test_probabilities_that_do_not_fit_the_known_people_are_said():
     assert not right.findings
 
 
+def test_what_never_happens_to_anybody_fails_no_assumption():
+    """A corrected gap of −1e−7 was said to differ from a known one of 0."""
+    _, p, group = world(6, n=800, groups=2)
+    known = np.where(np.arange(800) % 2 == 0, np.array(["a", "b"], object)[group], None)
+    y = np.arange(800) % 2
+    found = lw.disparity_bounds(y, pd.DataFrame(p, columns=["a", "b"]), y=y, known=known)
+    assert not found.findings
+    ratios = found.table[(found.table["kind"] == "ratio") & (found.table["measure"] == "false positive")]
+    assert ratios["corrected"].isna().all()
+
+
 def test_four_fifths_is_decided_by_bounds_only():
     p = pd.DataFrame({"a": [1.0, 0.0] * 500, "b": [0.0, 1.0] * 500})
     sure = lw.disparity_bounds(np.array([0, 1] * 500), p, reference="b").figure("a", "ratio")

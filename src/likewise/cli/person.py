@@ -164,6 +164,8 @@ def recourse(
     """
     from likewise.explaining.burden import recourse_of
 
+    if limit is not None and not given["sensitive"]:
+        raise InputError("--limit compares people with their counterparts: name a column with --sensitive.")
     progress = Progress(outputs.quiet)
     situation = _situation(model, table, given, progress, owner="recourse")
     found = recourse_of(

@@ -72,9 +72,9 @@ def command(
     names = groups_from.partition(":")[2].split(",") if groups_from else []
     apart = [name.strip() for name in [*names, *([known] if known else [])]]
     progress = Progress(outputs.quiet)
-    reading = given["reading"]
+    reading, favourable = given["reading"], given["favourable"] if given["target"] else None
     ignored = replace(reading, ignore=(*reading.ignore, known)) if known else reading
-    met = match_files(model, table, {**given, "reading": ignored}, progress, favourable=None)
+    met = match_files(model, table, {**given, "reading": ignored}, progress, favourable=favourable)
     decider, frame = table_model(met.matched), met.frame
     looked = [name for name in met.plain.columns if name not in apart]
     probabilities = disparity = None

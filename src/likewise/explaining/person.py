@@ -227,6 +227,7 @@ def explain(
     <Explanation: row 0, 0, hours: 10 → 26 (proved)>
     """
     check_number(budget_seconds, owner="explain", name="budget_seconds", low=0, open_low=True)
+    check_number(alternatives, owner="explain", name="alternatives", low=0)
     asked = ExplanationRequest(
         favourable, actions, rules, cost, Effort(10_000_000, float(budget_seconds)), random_state
     )

@@ -102,7 +102,7 @@ class Situation:
         classes, wanted = self.all.given.known_classes, self.request.favourable
         if classes is None:
             classes = np.arange(int(self.decisions.max(initial=1)) + 1)
-        listed = list(classes)
+        listed = [plain_cell(one) for one in classes]
         allowed = f"one of the decisions {listed[:12]}"
         if wanted is None:
             if len(listed) == 2:

@@ -333,7 +333,9 @@ def _disagreement(
             continue
         gaps = [float(rates.values[a] - rates.values[base]) for rates in (corrected, told)]
         moved = [rates.influence[:, a] - rates.influence[:, base] for rates in (corrected, told)]
-        if abs(gaps[0] - gaps[1]) > reach * float(np.sqrt(((moved[0] - moved[1]) ** 2).sum())):
+        # Less than half a person is no difference, however sure both are.
+        spread = float(np.sqrt(((moved[0] - moved[1]) ** 2).sum()))
+        if abs(gaps[0] - gaps[1]) > reach * spread + 0.5 / told.people[a]:
             said.append(
                 Message(
                     "proxies.assumption_fails",

@@ -266,7 +266,8 @@ def _given(frame: pd.DataFrame, owner: str) -> GroupProbabilities:
             owner,
             "X",
             "two or more columns of probabilities whose rows sum to 1",
-            f"{values.shape[1]} columns with sums from {values.sum(1).min():g} to {values.sum(1).max():g}",
+            f"{values.shape[1]} columns of numbers from {values.min():g} to {values.max():g} "
+            f"with sums from {values.sum(1).min():g} to {values.sum(1).max():g}",
         )
     table = pd.DataFrame(values / values.sum(1, keepdims=True), index=frame.index, columns=frame.columns)
     none = pd.DataFrame(columns=_TALLY)

@@ -56,7 +56,7 @@ class Rates:
     def ratio(self, group: int, other: int, confidence: float) -> Measure:
         """The rate of a group over that of another; the interval is made on the log scale."""
         mine, theirs = self._limits(group, confidence), self._limits(other, confidence)
-        if not (mine[0] > 0 and theirs[0] > 0):
+        if not min(mine[0], theirs[0]) > _NEVER:
             return Measure("", np.nan, np.nan, np.nan)
         with np.errstate(divide="ignore"):
             logs = np.log([mine, theirs])
@@ -83,6 +83,8 @@ class Rates:
 
 
 _METHOD = "combined"
+# A rate below this is of something that never happened; a fit comes near 0 without reaching it.
+_NEVER = 1e-6
 
 
 def _apart(one: Sequence[float], other: Sequence[float], together: float) -> tuple[float, float, float]:

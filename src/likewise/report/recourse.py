@@ -56,7 +56,13 @@ def _recourse_answer(document: Mapping[str, Any], texts: Texts) -> tuple[str, To
     told.append(texts("recourse.proved", share=document["proved"]))
     if document["looked"] < document["refused"]:
         told.append(texts("recourse.looked", looked=document["looked"], refused=document["refused"]))
-    badge = texts("recourse.badge_unequal" if unequal else "recourse.badge_equal")
+    badge = texts(
+        "recourse.badge_unequal"
+        if unequal
+        else "recourse.badge_equal"
+        if document["sensitive"]
+        else "recourse.badge_alone"
+    )
     return badge, "bad" if unequal else "plain", told
 
 
