@@ -274,7 +274,7 @@ def test_prices_follow_the_budget():
     assert prices_of(0.0, 1.0) == (np.inf,)
     assert prices_of(np.inf, 1.0) == (np.inf, 0.0)
     assert prices_of(0.02, 3.0)[1:] == pytest.approx(
-        [lam * 3 / 0.02 for lam in (2.0, 1.0, 0.5, 0.3, 0.2, 0.1)]
+        [share * 3 / 0.02 for share in (0.3, 0.1, 1.0, 0.5, 0.2, 0.03, 2.0)]
     )
 
 

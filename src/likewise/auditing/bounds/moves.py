@@ -80,27 +80,27 @@ def _loss_arrays(loss: Loss, parts: Components) -> tuple[Any, ...]:
 
 
 @compiled
-def loss_of(loss, components, label, target):  # type: ignore[no-untyped-def]
-    """Loss of components (K,) under a label."""
+def loss_of(loss, components, at, label, target):  # type: ignore[no-untyped-def]
+    """Loss of one row of components (M, K) under a label; views of arrays would cost more than the loss."""
     code, floor, ceiling, ties = loss
     if code == _PROBABILITIES:
-        return min(max(-np.log(max(-components[0], floor)), 0.0), ceiling)
+        return min(max(-np.log(max(-components[at, 0], floor)), 0.0), ceiling)
     if code == _SQUARED:
-        over = max(max(components[0] - target, components[1] + target), 0.0)
+        over = max(max(components[at, 0] - target, components[at, 1] + target), 0.0)
         return over * over
-    top = components[0]
-    for k in range(1, len(components)):
-        top = max(top, components[k])
+    top, count = components[at, 0], components.shape[1]
+    for k in range(1, count):
+        top = max(top, components[at, k])
     if code == _SCORES:
         top = max(top, 0.0)
         rest = np.exp(-top)
-        for k in range(len(components)):
-            rest += np.exp(components[k] - top)
+        for k in range(count):
+            rest += np.exp(components[at, k] - top)
         return min(max(top + np.log(rest), 0.0), ceiling)
     if code == _HINGE:
         return max(1.0 + top, 0.0)
-    for k in range(len(components)):
-        if components[k] > 0.0 or (ties[label, k] and components[k] == 0.0):
+    for k in range(count):
+        if components[at, k] > 0.0 or (ties[label, k] and components[at, k] == 0.0):
             return 1.0
     return 0.0
 
@@ -134,7 +134,12 @@ def tree_arrays(trees: TableTrees, layout: TableLayout, loss: Loss, parts: Compo
             masks[g, code // 64] |= np.uint64(1) << np.uint64(code % 64)
     # What is summed before any tree stands behind the last leaf.
     values = np.ascontiguousarray(np.concatenate([trees.values, trees.base[:, None]], axis=1))
-    arrays = trees.roots.astype(np.int64), nodes, masks, values, _depth(trees) + 1
+    # The nodes of each column one after the other, so that a move of one column asks these alone.
+    split = np.flatnonzero(inner)
+    split = split[np.argsort(trees.column[split], kind="stable")]
+    first = np.searchsorted(trees.column[split], np.arange(layout.n_columns + 1))
+    asked = split.astype(np.int32), first.astype(np.int64)
+    arrays = trees.roots.astype(np.int64), nodes, masks, values, _depth(trees) + 1, *asked
     every = np.concatenate([*cuts, np.zeros(0)])
     return MoveArrays(True, arrays, _NO_LAYERS, _loss_arrays(loss, parts), every, columns, parts.n_components)
 
@@ -149,59 +154,55 @@ def _depth(trees: TableTrees) -> int:
 
 
 @compiled
-def _is_left(nodes, node, cell, masks):  # type: ignore[no-untyped-def]
-    p = nodes[node, _COLUMN]
-    if p >= 0:
-        return cell[p] <= nodes[node, _CUT]
-    at = cell[-1 - p]
-    return (masks[nodes[node, _CUT], at // 64] >> np.uint64(at % 64)) & np.uint64(1) != np.uint64(0)
+def follow(trees, cell, held, way):  # type: ignore[no-untyped-def]
+    """Fill way (N,) with the child that a row goes to, of the nodes whose column is not held at the row's cell yet."""
+    _, nodes, masks, _, _, split, first = trees
+    for p in range(len(cell)):
+        at = cell[p]
+        if held[p] == at:
+            continue
+        held[p] = at
+        word, bit = at // 64, np.uint64(at % 64)
+        for i in range(first[p], first[p + 1]):
+            node = split[i]
+            cut = nodes[node, _CUT]
+            if nodes[node, _COLUMN] >= 0:
+                way[node] = nodes[node, _LEFT] if at <= cut else nodes[node, _RIGHT]
+            else:
+                left = (masks[cut, word] >> bit) & np.uint64(1) != np.uint64(0)
+                way[node] = nodes[node, _LEFT] if left else nodes[node, _RIGHT]
 
 
 @compiled
-def tree_components(trees, cell, label, found):  # type: ignore[no-untyped-def]
-    """Fill found (K,) with the components of a row, given as cells (P,)."""
-    roots, nodes, masks, values, _ = trees
+def tree_components(trees, way, label, found):  # type: ignore[no-untyped-def]
+    """Fill found (K,) with the components of a row, given by the ways it goes."""
+    roots, nodes, _, values, _, _, _ = trees
     for k in range(len(found)):
         found[k] = values[label, len(nodes), k]
     for t in range(len(roots)):
         node = roots[t]
-        while nodes[node, _LEFT] >= 0:
-            node = nodes[node, _LEFT if _is_left(nodes, node, cell, masks) else _RIGHT]
+        while way[node] >= 0:
+            node = way[node]
         for k in range(len(found)):
             found[k] += values[label, node, k]
 
 
 @compiled
-def _book(column, n_codes, first, low, high, words, adds, total, k):  # type: ignore[no-untyped-def]
-    """Add a number to the cells low to high, or to the categories of words; numbers are summed up in the end."""
-    if column >= 0:
-        total[first + low, k] += adds
-        total[first + high + 1, k] -= adds
-        return
-    for w in range(len(words)):
-        left, code = words[w], 64 * w
-        while left != np.uint64(0) and code < n_codes:
-            if left & np.uint64(1) != np.uint64(0):
-                total[first + code, k] += adds
-            left = left >> np.uint64(1)
-            code += 1
-
-
-@compiled
-def _explore(trees, columns, cell, label, leaf, node, column, begin, end, waiting, sets, total):  # type: ignore[no-untyped-def]
+def _explore(trees, columns, way, label, leaf, node, column, begin, end, waiting, sets, total):  # type: ignore[no-untyped-def]
     """Book what a column adds if it takes the cells begin to end, or the categories of sets[0], below a node."""
-    _, nodes, masks, values, _ = trees
-    p, n_words = (column if column >= 0 else -1 - column), sets.shape[1]
+    _, nodes, masks, values, _, _, _ = trees
+    first, n_words = columns[column if column >= 0 else -1 - column, FIRST_CELL], sets.shape[1]
     waiting[0, 0], waiting[0, 1], waiting[0, 2] = node, begin, end
     size = 1
     while size > 0:
         size -= 1
         node, low, high = waiting[size, 0], waiting[size, 1], waiting[size, 2]
-        while nodes[node, _LEFT] >= 0:
-            cut = nodes[node, _CUT]
+        while way[node] >= 0:
             if nodes[node, _COLUMN] != column:
-                node = nodes[node, _LEFT if _is_left(nodes, node, cell, masks) else _RIGHT]
-            elif column >= 0:
+                node = way[node]
+                continue
+            cut = nodes[node, _CUT]
+            if column >= 0:
                 if low <= cut < high:
                     waiting[size, 0], waiting[size, 1], waiting[size, 2] = nodes[node, _RIGHT], cut + 1, high
                     size += 1
@@ -222,43 +223,55 @@ def _explore(trees, columns, cell, label, leaf, node, column, begin, end, waitin
                 node = nodes[node, _LEFT if some_left else _RIGHT]
         for k in range(total.shape[1]):
             adds = values[label, node, k] - values[label, leaf, k]
-            if adds != 0.0:
-                _book(
-                    column, columns[p, COUNT], columns[p, FIRST_CELL], low, high, sets[size], adds, total, k
-                )
+            if column >= 0:
+                # Summed up in the end.
+                total[first + low, k] += adds
+                total[first + high + 1, k] -= adds
+                continue
+            for w in range(n_words):
+                left, at = sets[size, w], first + 64 * w
+                while left != np.uint64(0):
+                    if left & np.uint64(1) != np.uint64(0):
+                        total[at, k] += adds
+                    left = left >> np.uint64(1)
+                    at += 1
 
 
 @compiled
-def tree_moves(trees, columns, cell, label, column_of, cells, out):  # type: ignore[no-untyped-def]
+def tree_moves(trees, columns, way, label, column_of, cells, out):  # type: ignore[no-untyped-def]
     """Fill out (M + 1, K) with the components if one column takes each option's cell; the last are the row's own."""
-    roots, nodes, masks, values, depth = trees
+    roots, nodes, masks, values, depth, _, _ = trees
     n_columns, n_words, n_parts = len(columns) - 1, masks.shape[1], out.shape[1]
     found = out[len(column_of)]
     total = np.zeros((columns[n_columns, FIRST_CELL], n_parts))
     # Which values of each column lead along the path so far: first and last cell, or a set of categories.
     seen, reach = np.full(n_columns, -1, np.int64), np.zeros((n_columns, 2), np.int64)
     kept, sets = np.zeros((n_columns, n_words), np.uint64), np.zeros((depth + 3, n_words), np.uint64)
-    path, waiting = np.zeros((depth, 2), np.int64), np.zeros((depth + 2, 3), np.int64)
+    every = np.zeros((n_columns, n_words), np.uint64)
+    for p in range(n_columns):
+        for code in range(columns[p, COUNT]):
+            every[p, code // 64] |= np.uint64(1) << np.uint64(code % 64)
+    path, waiting = np.zeros(depth, np.int64), np.zeros((depth + 2, 3), np.int64)
     for k in range(n_parts):
         found[k] = values[label, len(nodes), k]
     for t in range(len(roots)):
         leaf, steps = roots[t], 0
-        while nodes[leaf, _LEFT] >= 0:
-            goes = _is_left(nodes, leaf, cell, masks)
-            path[steps, 0], path[steps, 1] = leaf, goes
+        while way[leaf] >= 0:
+            path[steps] = leaf
             steps += 1
-            leaf = nodes[leaf, _LEFT if goes else _RIGHT]
+            leaf = way[leaf]
         for k in range(n_parts):
             found[k] += values[label, leaf, k]
         for i in range(steps):
-            node, goes = path[i, 0], path[i, 1] != 0
+            node = path[i]
+            goes = way[node] == nodes[node, _LEFT]
             column, cut = nodes[node, _COLUMN], nodes[node, _CUT]
             p = column if column >= 0 else -1 - column
             if seen[p] != t:
                 seen[p] = t
                 reach[p, 0], reach[p, 1] = 0, columns[p + 1, FIRST_CELL] - columns[p, FIRST_CELL] - 2
                 for w in range(n_words):
-                    kept[p, w] = ~np.uint64(0)
+                    kept[p, w] = every[p, w]
             some, begin, end = False, reach[p, 0], reach[p, 1]
             if column < 0:
                 for w in range(n_words):
@@ -272,7 +285,7 @@ def tree_moves(trees, columns, cell, label, column_of, cells, out):  # type: ign
                 some, end, reach[p, 0] = begin <= cut, min(end, cut), max(begin, cut + 1)
             if some:
                 other = nodes[node, _RIGHT if goes else _LEFT]
-                _explore(trees, columns, cell, label, leaf, other, column, begin, end, waiting, sets, total)
+                _explore(trees, columns, way, label, leaf, other, column, begin, end, waiting, sets, total)
     for p in range(n_columns):
         if columns[p, COUNT] == 0:
             for c in range(columns[p, FIRST_CELL] + 1, columns[p + 1, FIRST_CELL]):
@@ -289,6 +302,8 @@ _NO_TREES = (
     np.zeros((0, 1), dtype=np.uint64),
     np.zeros((0, 0, 0)),
     0,
+    np.zeros(0, dtype=np.int32),
+    np.zeros(1, dtype=np.int64),
 )
 
 # ---- networks --------------------------------------------------------------------------------------------

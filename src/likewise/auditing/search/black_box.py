@@ -17,7 +17,7 @@ from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.problem import AuditProblem, Coordinates
-from likewise.auditing.search.person_moves import BEAM, NOTHING, ROOM, beats, next_row
+from likewise.auditing.search.person_moves import NOTHING, ROOM, beats, next_row
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.data.column import Column
@@ -267,6 +267,8 @@ def margin_of(loss: FloatArray) -> FloatArray:
 
 # Of the most promising moves of a black box so many are tried two by two.
 _PAIRED = 12
+# Rows that are moved on from for each λ: the best, and then the second best.
+_BEAM = 2
 
 
 def _cost(metric: Any, length: FloatArray, shift: FloatArray) -> FloatArray:
@@ -300,7 +302,7 @@ class BlackBoxMoves:
         self.loss, self.cost = np.zeros((n, room)), np.zeros((n, room))
         self.count, self.asked = np.ones(n, dtype=np.int64), np.ones(n, dtype=np.int64)
         self.expanded = np.zeros((n, room), dtype=bool)
-        self.best = np.full((n, len(self.goal), BEAM), -1, dtype=np.int64)
+        self.best = np.full((n, len(self.goal), _BEAM), -1, dtype=np.int64)
         self.reached = np.full(self.best.shape, NOTHING)
         self.seen: list[set[bytes]] = [set() for _ in range(n)]
 

@@ -35,7 +35,7 @@ from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.black_box import BlackBoxMoves, loss_unit, split_points
 from likewise.auditing.search.contract import Budget, Found, Search, unfinished
-from likewise.auditing.search.person_moves import ROOM, search_person
+from likewise.auditing.search.person_moves import ROOM, search_people
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.compiled import is_compiled
 from likewise.core.errors import InputError
@@ -287,28 +287,25 @@ class MoveSearch:
         regression = self.loss.regression
         target = np.asarray(targets, dtype=np.float64 if regression else np.int64)
         label = np.zeros(n, dtype=np.int64) if regression else target
-        told = (model.is_tree, model.trees, model.layers, model.cuts, columns)
+        told = (model.is_tree, model.trees, model.layers, model.cuts, columns, model.n_components)
         numbers = np.ascontiguousarray(np.column_stack([layout.mean, layout.scale, ends]))
-        about = told, numbers, self.measure, model.loss
-        cells, goal = model.cells(options.value, options.column), self.goal
         rows, found = np.empty((n, ROOM, 2, layout.n_columns)), np.empty((n, ROOM, 2))
-        count = np.array(
-            [
-                search_person(
-                    *about,
-                    options.known[i],
-                    options.column,
-                    cells[i],
-                    label[i],
-                    float(target[i]),
-                    goal,
-                    self.effort.rounds,
-                    model.n_components,
-                    rows[i],
-                    found[i],
-                )
-                for i in range(n)
-            ]
+        count = np.empty(n, dtype=np.int64)
+        search_people(
+            told,
+            numbers,
+            self.measure,
+            model.loss,
+            options.known,
+            options.column,
+            model.cells(options.value, options.column),
+            label,
+            target.astype(np.float64),
+            self.goal,
+            self.effort.rounds,
+            rows,
+            found,
+            count,
         )
         return rows, found, count
 
@@ -340,8 +337,9 @@ class MoveSearch:
 # them.
 
 
-# Times the unit of the loss over ε.
-_SHARES = (2.0, 1.0, 0.5, 0.3, 0.2, 0.1)
+# Times the unit of the loss over ε, in the order in which rows are moved on from: around the usual λ* first, and the lowest,
+# which lead far away.
+_SHARES = (0.3, 0.1, 1.0, 0.5, 0.2, 0.03, 2.0)
 # A move that costs more than so many units at the lowest price is not tried alone.
 _REACH = 8.0
 
@@ -357,11 +355,9 @@ def prices_of(eps: float, unit: float) -> tuple[float, ...]:
 
 def furthest(eps: float) -> float:
     """Return the squared fair distance beyond which a single move is not worth a question for a budget ε."""
-    return _REACH / _SHARES[-1] * eps
+    return _REACH / _SHARES[1] * eps
 
 
-# Rows that are moved on from; a round of trees shows all cells of all columns.
-_ROUNDS, _TREE_ROUNDS = 24, 12
 # With fewer calls not even every single move of a small table is tried.
 _FEWEST_CALLS = 64
 # Where a time is set: people who are searched first, and the share of the time left that the next ones may take.
@@ -377,9 +373,9 @@ class DomainSearch(Search):
     calls : int, default=1000
         Rows that a black box is asked about for one person, about so many at most. What was read of a model (trees,
         networks, linear models) says what all moves do, and only the rows that are kept are asked about.
-    rounds : int, optional
-        Rows that are moved on from for one person, at most; a person whom no move improves is done. By default 12 for
-        trees that were read, and else 24.
+    rounds : int, default=24
+        Rows that are moved on from for one person, at most; a person whom no move improves is done, mostly after eight to
+        twelve.
     probes : int, default=50000
         Rows of the domain that a black box is asked about, once for everybody, to find where its answers change.
     total_calls : int, default=40_000_000
@@ -403,15 +399,14 @@ class DomainSearch(Search):
     in_parts: ClassVar[bool] = True
 
     calls: int = 1_000
-    rounds: int | None = None
+    rounds: int = 24
     probes: int = 50_000
     total_calls: int = 40_000_000
     cuts: Mapping[str, Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
         for name in ("calls", "rounds", "probes", "total_calls"):
-            if name != "rounds" or self.rounds is not None:
-                check_number(getattr(self, name), owner="DomainSearch", name=name, low=1)
+            check_number(getattr(self, name), owner="DomainSearch", name=name, low=1)
 
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why the domain cannot be searched; None if it can."""
@@ -456,7 +451,6 @@ class DomainSearch(Search):
             half = time.time() + 0.5 * (until - time.time()) if timed else math.inf
             cuts = {} if hasty else split_points(problem, self.probes, until=half)
         read = None if hasty else _read(problem)
-        rounds = self.rounds or (_TREE_ROUNDS if read is not None and read.is_tree else _ROUNDS)
         search = MoveSearch(
             layout,
             place.metric,
@@ -466,7 +460,7 @@ class DomainSearch(Search):
             _asking(problem, layout),
             cuts,
             furthest(float(eps)),
-            Effort(rounds, self.calls_for(problem)),
+            Effort(self.rounds, self.calls_for(problem)),
             until if timed else math.inf,
         )
         # The same person twice is searched once.
@@ -493,7 +487,7 @@ class DomainSearch(Search):
             if timed and len(found) == 1 and 0 < eps < np.inf:
                 # Others are searched around the λ that the first people lead to, with half the effort.
                 near = _narrowed(found[0], float(eps)) or search.prices
-                effort = Effort(rounds, max(search.effort.calls // 2, 1))
+                effort = Effort(self.rounds, max(search.effort.calls // 2, 1))
                 search = replace(search, prices=near, effort=effort)
         if found:
             support = support.with_rows(*_for_everybody(found, same))

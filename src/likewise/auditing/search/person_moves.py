@@ -16,6 +16,7 @@ from likewise.auditing.bounds.moves import (
     START,
     USABLE,
     VALUE,
+    follow,
     layer_moves,
     loss_of,
     tree_components,
@@ -23,18 +24,14 @@ from likewise.auditing.bounds.moves import (
 )
 from likewise.core.compiled import compiled
 
-# Columns whose best moves are tried two by two, for each λ.
-PAIRED = 8
-# Pairs that are tried for each λ.
-TOGETHER = 3
+# Columns whose best moves are put together, for each λ; pairs of them that are tried, and moves that are made at once.
+PAIRED, TOGETHER, CHAIN = 8, 3, 8
 # Of a wide table the most promising columns are looked at again, so many for each λ.
 LISTED = 12
 # What is reached before anything is known.
 NOTHING = -1e300
-# Rows that are moved on from for each λ: the best, and then the second best.
-BEAM = 2
 # Rows that are tried from one row, at most, and rows that are remembered of a person.
-WIDTH, ROOM = 32, 160
+WIDTH, ROOM = 64, 160
 
 
 @compiled
@@ -47,7 +44,7 @@ def score(loss, cost, price, sign):  # type: ignore[no-untyped-def]
 
 @compiled
 def beats(loss, cost, goal, reached, best, number):  # type: ignore[no-untyped-def]
-    """Whether a row is among the best two for some λ, whose values and numbers are kept; note that."""
+    """Whether a row is among the best for some λ, whose values and numbers are kept; note that."""
     found = False
     for k in range(len(goal)):
         worth, rank = score(loss, cost, goal[k, 0], goal[k, 1]), reached.shape[1]
@@ -73,13 +70,13 @@ def next_row(best, expanded):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _cost(metric, length, shift):  # type: ignore[no-untyped-def]
-    """δᵀΣδ from the squared length and Qᵀδ (k,), exactly 0 if it is rounding."""
+def _cost(metric, sums, at):  # type: ignore[no-untyped-def]
+    """δᵀΣδ from a row of sums, the squared length and Qᵀδ (…, 1 + k), exactly 0 if it is rounding."""
     scale, least, basis = metric
-    found = scale * length
-    for k in range(len(shift)):
-        found += basis[len(basis) - 1, k] * shift[k] * shift[k]
-    return 0.0 if found <= least * length else found
+    found, last = scale * sums[at, 0], len(basis) - 1
+    for k in range(1, sums.shape[1]):
+        found += basis[last, k - 1] * sums[at, k] * sums[at, k]
+    return 0.0 if found <= least * sums[at, 0] else found
 
 
 @compiled
@@ -123,45 +120,50 @@ def _cells(cuts, columns, value, cell):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _look(model, metric, loss, own, row, label, target, n_parts, cell, by_column, worth):  # type: ignore[no-untyped-def]
+def _look(model, metric, loss, own, row, label, target, ways, by_column, worth):  # type: ignore[no-untyped-def]
     """Fill loss and squared fair distance of a row of values and places."""
-    is_tree, trees, layers, cuts, columns = model
-    found = np.empty((1, n_parts))
+    is_tree, trees, layers, cuts, columns, n_parts = model
+    parts = np.empty((1, n_parts))
     if is_tree:
+        cell, held, way = ways
         _cells(cuts, columns, row[0], cell)
-        tree_components(trees, cell, label, found[0])
+        follow(trees, cell, held, way)
+        tree_components(trees, way, label, parts[0])
     else:
-        layer_moves(layers, columns, row[1], label, np.empty(0, np.int64), row, found)
+        layer_moves(layers, columns, row[1], label, np.empty(0, np.int64), row, parts)
     _measure(metric, columns, own, row[1], by_column)
-    worth[0] = loss_of(loss, found[0], label, target)
-    worth[1] = _cost(metric, by_column[len(own), 0], by_column[len(own), 1:])
+    worth[0] = loss_of(loss, parts, 0, label, target)
+    worth[1] = _cost(metric, by_column, len(own))
 
 
 @compiled
 def _weigh(  # type: ignore[no-untyped-def]
-    model, metric, loss, option, column, cells, own, row, label, target, listed, cell, by_column, seen
+    model, metric, loss, option, column, cells, own, row, label, target, listed, ways, by_column, seen, parts
 ):
-    """Fill seen (M + 1, 2 + K) with loss, cost and components of every single move of listed columns from a row."""
-    is_tree, trees, layers, cuts, columns = model
-    components, n = np.empty((len(seen), seen.shape[1] - 2)), len(own)
+    """Fill seen with loss and cost (∞ if it cannot be made), parts with components, of single moves of listed columns.
+
+    The last of parts (M + 1, K) are the components of the row itself.
+    """
+    is_tree, trees, layers, cuts, columns, _ = model
+    n = len(own)
     if is_tree:
+        cell, held, way = ways
         _cells(cuts, columns, row[0], cell)
-        tree_moves(trees, columns, cell, label, column, cells, components)
+        follow(trees, cell, held, way)
+        tree_moves(trees, columns, way, label, column, cells, parts)
     else:
-        layer_moves(layers, columns, row[1], label, listed, option, components)
+        layer_moves(layers, columns, row[1], label, listed, option, parts)
     _measure(metric, columns, own, row[1], by_column)
-    shift = np.empty(by_column.shape[1] - 1)
+    sums = np.empty((1, by_column.shape[1]))
     for i in range(len(listed)):
         p = listed[i]
         for o in range(columns[p, FIRST_OPTION], columns[p + 1, FIRST_OPTION]):
-            for k in range(len(shift)):
-                shift[k] = by_column[n, 1 + k] + option[o, SHIFT + k] - by_column[p, 1 + k]
-            seen[o, 1] = _cost(metric, by_column[n, 0] + option[o, LENGTH] - by_column[p, 0], shift)
-            seen[o, 0] = loss_of(loss, components[o], label, target)
-            for k in range(components.shape[1]):
-                seen[o, 2 + k] = components[o, k]
-    for k in range(components.shape[1]):
-        seen[len(column), 2 + k] = components[len(column), k]
+            seen[o, 1] = np.inf
+            if option[o, USABLE] > 0.0:
+                for k in range(sums.shape[1]):
+                    sums[0, k] = by_column[n, k] + option[o, LENGTH + k] - by_column[p, k]
+                seen[o, 1] = _cost(metric, sums, 0)
+                seen[o, 0] = loss_of(loss, parts, o, label, target)
 
 
 @compiled
@@ -171,42 +173,78 @@ def _best_moves(columns, option, place, listed, seen, price, sign, best, worth):
         p = listed[i]
         worth[i], best[i] = -np.inf, 0
         for o in range(columns[p, FIRST_OPTION], columns[p + 1, FIRST_OPTION]):
-            if option[o, USABLE] > 0.0 and option[o, PLACE] != place[p]:
-                value = score(seen[o, 0], seen[o, 1], price, sign)
-                if value > worth[i]:
-                    worth[i], best[i] = value, o
+            value = score(seen[o, 0], seen[o, 1], price, sign)
+            if value > worth[i] and option[o, PLACE] != place[p]:
+                worth[i], best[i] = value, o
 
 
 @compiled
-def _best_pairs(metric, loss, option, column, top, goal, floor, label, target, by_column, seen, pairs):  # type: ignore[no-untyped-def]
-    """Fill the pairs of moves that promise most at one λ, if what moves do adds up; −1 for none."""
+def _chain(metric, loss, option, column, top, goal, floor, label, target, by_column, parts, pairs, chain):  # type: ignore[no-untyped-def]
+    """Fill the pairs of moves that promise most at one λ, and a chain of moves; return how long the chain is.
+
+    What moves do is added up. The chain is the best pair, and then one move more at a time.
+    """
     price, sign, tol = goal[0], goal[1], goal[2]
-    n, here = len(by_column) - 1, len(seen) - 1
-    shift, both = np.empty(by_column.shape[1] - 1), np.empty(seen.shape[1] - 2)
-    worst = np.full(len(pairs), floor)
+    n, here, (width, n_parts) = len(by_column) - 1, len(parts) - 1, (by_column.shape[1], parts.shape[1])
+    # Squared length, Qᵀ and components of the chain so far, in a pair with its first move, and with a move more.
+    sums, more = np.empty((3, width)), np.empty((3, n_parts))
+    for k in range(width):
+        sums[0, k] = by_column[n, k]
+    for k in range(n_parts):
+        more[0, k] = parts[here, k]
+    most, count = np.full(len(pairs), floor + tol * (1.0 + abs(floor))), 0
     pairs[:] = -1
-    for j in range(1, len(top)):
-        for i in range(j):
-            a, b = top[i], top[j]
-            if a < 0 or b < 0:
-                continue
-            p, q = column[a], column[b]
-            for k in range(len(shift)):
-                rest = by_column[n, 1 + k] - by_column[p, 1 + k] - by_column[q, 1 + k]
-                shift[k] = rest + option[a, SHIFT + k] + option[b, SHIFT + k]
-            rest = by_column[n, 0] - by_column[p, 0] - by_column[q, 0]
-            away = _cost(metric, rest + option[a, LENGTH] + option[b, LENGTH], shift)
-            for k in range(len(both)):
-                both[k] = seen[a, 2 + k] + seen[b, 2 + k] - seen[here, 2 + k]
-            worth = score(loss_of(loss, both, label, target), away, price, sign)
-            if not worth > floor + tol * (1.0 + abs(floor)):
-                continue
-            # Into its place among the best.
-            for s in range(len(pairs)):
-                if worth > worst[s]:
-                    worth, worst[s] = worst[s], worth
-                    a, pairs[s, 0] = pairs[s, 0], a
-                    b, pairs[s, 1] = pairs[s, 1], b
+    while count < len(chain):
+        at = -1
+        for i in range(len(top) if count == 0 else 1):
+            if count == 0 and top[i] < 0:
+                break
+            for k in range(width):
+                sums[1, k] = sums[0, k]
+                if count == 0:
+                    sums[1, k] += option[top[i], LENGTH + k] - by_column[column[top[i]], k]
+            for k in range(n_parts):
+                more[1, k] = more[0, k]
+                if count == 0:
+                    more[1, k] += parts[top[i], k] - parts[here, k]
+            for j in range(i + 1 if count == 0 else 0, len(top)):
+                a, b = top[i], top[j]
+                free = b >= 0
+                for c in range(count):
+                    free = free and column[chain[c]] != column[b]
+                if not free:
+                    continue
+                for k in range(width):
+                    sums[2, k] = sums[1, k] + option[b, LENGTH + k] - by_column[column[b], k]
+                for k in range(n_parts):
+                    more[2, k] = more[1, k] + parts[b, k] - parts[here, k]
+                worth = loss_of(loss, more, 2, label, target)
+                worth = score(worth, _cost(metric, sums, 2), price, sign)
+                if count > 0:
+                    if worth > most[0]:
+                        most[0], at = worth, b
+                    continue
+                # Into its place among the best.
+                for s in range(len(pairs)):
+                    if worth > most[s]:
+                        worth, most[s] = most[s], worth
+                        a, pairs[s, 0] = pairs[s, 0], a
+                        b, pairs[s, 1] = pairs[s, 1], b
+        begin = count
+        if count == 0:
+            chain[0], at, count = pairs[0, 0], pairs[0, 1], 1
+        if at < 0:
+            return begin
+        chain[count] = at
+        count += 1
+        for c in range(begin, count):
+            o = chain[c]
+            for k in range(width):
+                sums[0, k] += option[o, LENGTH + k] - by_column[column[o], k]
+            for k in range(n_parts):
+                more[0, k] += parts[o, k] - parts[here, k]
+        most[0] += tol * (1.0 + abs(most[0]))
+    return count
 
 
 @compiled
@@ -233,21 +271,23 @@ def _peak(columns, option, p, chosen, seen, price):  # type: ignore[no-untyped-d
 
 
 @compiled
-def _try(row, option, column, seen, a, b, made, tried, worth, count):  # type: ignore[no-untyped-def]
-    """Add a row with one or two moves to those to try, if it is new; what a single move does is known."""
+def _try(row, option, column, seen, moves, made, tried, worth, count):  # type: ignore[no-untyped-def]
+    """Add a row with some moves to those to try, if it is new; what a single move does is known."""
+    key = 0
+    for o in moves:
+        key += (o + 1) * (2654435761 + o)
     for i in range(count):
-        if made[i, 0] == a and made[i, 1] == b:
+        if made[i] == key:
             return count
     if count == len(made):
         return count
-    made[count, 0], made[count, 1] = a, b
+    made[count] = key
     for side in range(2):
         for p in range(row.shape[1]):
             tried[count, side, p] = row[side, p]
-        tried[count, side, column[a]] = option[a, VALUE + side]
-        if b >= 0:
-            tried[count, side, column[b]] = option[b, VALUE + side]
-        worth[count, side] = np.nan if b >= 0 else seen[a, side]
+        for o in moves:
+            tried[count, side, column[o]] = option[o, VALUE + side]
+        worth[count, side] = np.nan if len(moves) > 1 else seen[moves[0], side]
     return count + 1
 
 
@@ -263,26 +303,23 @@ def _try_peak(columns, numbers, option, p, a, seen, price, made, tried, worth, c
         for q in range(tried.shape[2]):
             tried[count, side, q] = tried[count - 1, side, q]
     tried[count, 0, p], tried[count, 1, p] = value, (value - numbers[p, 0]) / numbers[p, 1]
-    made[count, 0], made[count, 1], worth[count, 0] = -1, -1, np.nan
+    made[count], worth[count, 0] = -1, np.nan
     return count + 1
 
 
 @compiled
 def _propose(  # type: ignore[no-untyped-def]
-    columns, numbers, metric, loss, option, column, row, listed, goal, reached, label, target, by_column, seen,
+    columns, numbers, metric, loss, option, column, row, listed, goal, reached, label, target, by_column, seen, parts,
     promising, tried, worth
 ):  # fmt: skip
-    """Fill the rows to try, for each λ the best move and pairs of the best; return how many."""
+    """Fill the rows to try, for each λ the best move and chains of the best; return how many."""
     best, value = np.empty(len(listed), np.int64), np.empty(len(listed))
-    top, pairs, made = (
-        np.empty(PAIRED, np.int64),
-        np.empty((TOGETHER, 2), np.int64),
-        np.empty((WIDTH, 2), np.int64),
-    )
+    top, chain, made = np.empty(PAIRED, np.int64), np.empty(CHAIN, np.int64), np.empty(WIDTH, np.int64)
+    pairs = np.empty((TOGETHER, 2), np.int64)
     count = 0
     for k in range(len(goal)):
         _best_moves(columns, option, row[1], listed, seen, goal[k, 0], goal[k, 1], best, value)
-        floor = reached[k, BEAM - 1]
+        floor = reached[k, 0]
         top[:] = -1
         for s in range(min(LISTED, len(listed))):
             at = np.argmax(value)
@@ -291,7 +328,7 @@ def _propose(  # type: ignore[no-untyped-def]
             if s == 0 and value[at] > floor + goal[k, 2] * (1.0 + abs(floor)):
                 floor = value[at]
                 before = count
-                count = _try(row, option, column, seen, best[at], -1, made, tried, worth, count)
+                count = _try(row, option, column, seen, best[at : at + 1], made, tried, worth, count)
                 p = listed[at]
                 if count > before and columns[p, SMOOTH] > 0 and goal[k, 0] != np.inf:
                     count = _try_peak(
@@ -301,41 +338,29 @@ def _propose(  # type: ignore[no-untyped-def]
                 top[s] = best[at]
             promising[listed[at]] = True
             value[at] = -np.inf
-        _best_pairs(metric, loss, option, column, top, goal[k], floor, label, target, by_column, seen, pairs)
+        length = _chain(
+            metric, loss, option, column, top, goal[k], floor, label, target, by_column, parts, pairs, chain
+        )  # fmt: skip
+        if length > 2:
+            count = _try(row, option, column, seen, chain[:length], made, tried, worth, count)
         for s in range(TOGETHER):
             if pairs[s, 0] >= 0:
-                count = _try(row, option, column, seen, pairs[s, 0], pairs[s, 1], made, tried, worth, count)
+                count = _try(row, option, column, seen, pairs[s], made, tried, worth, count)
     return count
 
 
 @compiled
-def search_person(  # type: ignore[no-untyped-def]
-    model,
-    numbers,
-    metric,
-    loss,
-    option,
-    column,
-    cells,
-    label,
-    target,
-    goal,
-    rounds,
-    n_parts,
-    rows,
-    found,
-):
+def _search_person(  # type: ignore[no-untyped-def]
+    model, numbers, metric, loss, option, column, cells, label, target, goal, rounds, ways, rows, found
+):  # fmt: skip
     """Search around a person; fill their rows (C, 2, P), with loss and cost (C, 2), and return how many there are."""
     columns, n_columns = model[4], rows.shape[2]
-    own, cell = np.empty(n_columns), np.zeros(n_columns, np.int32)
+    own = np.empty(n_columns)
     by_column = np.empty((n_columns + 1, option.shape[1] - SHIFT + 1))
-    seen = np.empty((len(option) + 1, 2 + n_parts))
-    best, reached = np.full((len(goal), BEAM), -1), np.full((len(goal), BEAM), NOTHING)
-    expanded, listed, promising = (
-        np.zeros(len(rows), np.bool_),
-        np.arange(n_columns),
-        np.zeros(n_columns, np.bool_),
-    )
+    seen, parts = np.empty((len(option), 2)), np.empty((len(option) + 1, model[5]))
+    best, reached = np.full((len(goal), 1), -1), np.full((len(goal), 1), NOTHING)
+    expanded, promising = np.zeros(len(rows), np.bool_), np.zeros(n_columns, np.bool_)
+    listed = np.arange(n_columns)
     tried, worth = np.empty((WIDTH, 2, n_columns)), np.full((WIDTH, 2), np.nan)
     count, size = 1, 0
     for p in range(n_columns):
@@ -344,7 +369,7 @@ def search_person(  # type: ignore[no-untyped-def]
     for step in range(rounds + 1):
         for m in range(count):
             if np.isnan(worth[m, 0]):
-                _look(model, metric, loss, own, tried[m], label, target, n_parts, cell, by_column, worth[m])
+                _look(model, metric, loss, own, tried[m], label, target, ways, by_column, worth[m])
             if beats(worth[m, 0], worth[m, 1], goal, reached, best, size):
                 found[size, 0], found[size, 1] = worth[m, 0], worth[m, 1]
                 for p in range(n_columns):
@@ -356,12 +381,41 @@ def search_person(  # type: ignore[no-untyped-def]
         expanded[base] = True
         row = rows[base]
         _weigh(
-            model, metric, loss, option, column, cells, own, row, label, target, listed, cell, by_column, seen
+            model,
+            metric,
+            loss,
+            option,
+            column,
+            cells,
+            own,
+            row,
+            label,
+            target,
+            listed,
+            ways,
+            by_column,
+            seen,
+            parts,
         )
         count = _propose(
             columns, numbers, metric, loss, option, column, row, listed, goal, reached, label, target, by_column,
-            seen, promising, tried, worth
+            seen, parts, promising, tried, worth
         )  # fmt: skip
         if step == 0 and n_columns > LISTED * len(goal):
             listed = np.flatnonzero(promising)
     return size
+
+
+@compiled
+def search_people(  # type: ignore[no-untyped-def]
+    model, numbers, metric, loss, option, column, cells, label, target, goal, rounds, rows, found, count
+):  # fmt: skip
+    """Search around people, one after the other: fill count (n,) besides what is filled for each."""
+    n_columns = rows.shape[3]
+    way = np.full(len(model[1][1]), -1, np.int32)
+    ways = (np.zeros(n_columns, np.int32), np.full(n_columns, -1, np.int32), way)
+    for i in range(len(rows)):
+        count[i] = _search_person(
+            model, numbers, metric, loss, option[i], column, cells[i], label[i], target[i], goal, rounds, ways,
+            rows[i], found[i]
+        )  # fmt: skip
