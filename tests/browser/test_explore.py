@@ -307,17 +307,17 @@ def test_narrow_printed_and_dark(browser, pages, tmp_path):
 
 @pytest.mark.skipif(not axe.AXE.is_file(), reason=f"no axe-core at {axe.AXE}: `make browser` installs it")
 @pytest.mark.parametrize("width", [1400, 400])
-def test_axe_finds_nothing_serious_in_the_panel(browser, pages, width):
+def test_axe_finds_nothing_in_the_panel(browser, pages, width):
     browser.show(pages / "comparison.html", width=width)
     browser.wait(lambda: browser.all(".explore-block"))
     browser.js(axe.AXE.read_text(encoding="utf-8"))
     browser.js("for (const part of document.querySelectorAll('main section:not(.explore)')) part.remove()")
-    axe.nothing_serious(browser)
+    axe.nothing_found(browser)
     browser.js("document.querySelector('.explore-block .try').click()")
-    axe.nothing_serious(browser)
+    axe.nothing_found(browser)
     browser.js(OLD)
     assert browser.one(".explore-refused").is_displayed()
-    axe.nothing_serious(browser)
+    axe.nothing_found(browser)
 
 
 def test_the_panel_speaks_german(browser, pages, story):

@@ -297,7 +297,7 @@ def test_too_many_twins():
     )
     with pytest.raises(InputError, match="too many to try all"):
         cf.correspondence_study(older_men, frame, {"a": None})
-    with pytest.raises(InputError, match="1,200 twins"):
+    with pytest.raises(InputError, match="1,200 combinations"):
         cf.correspondence_study(older_men, frame, {"b": None, "c": None})
 
 
