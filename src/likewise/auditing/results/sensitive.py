@@ -518,7 +518,8 @@ def _in_short(names: Sequence[Any], labels: tuple[Any, ...]) -> tuple[str, tuple
     if not others or not alike:
         return ", ".join(words), labels
     start = alike[-1]
-    return start[:-1], tuple(label[len(start) :] if label in words else label for label in labels)
+    short = tuple(label[len(start) :] if label in words else label for label in labels)
+    return start.rstrip("_=:. -") or start, short
 
 
 def _variant_words(variant: Any) -> str:

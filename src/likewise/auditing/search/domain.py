@@ -340,8 +340,8 @@ class MoveSearch:
 # Times the unit of the loss over ε, in the order in which rows are moved on from: around the usual λ* first, and the lowest,
 # which lead far away.
 _SHARES = (0.3, 0.1, 1.0, 0.5, 0.2, 0.03, 2.0)
-# A move that costs more than so many units at the lowest price is not tried alone.
-_REACH = 8.0
+# A move whose squared fair distance is more than so many ε is not tried alone.
+_REACH = 80.0
 
 
 def prices_of(eps: float, unit: float) -> tuple[float, ...]:
@@ -355,7 +355,7 @@ def prices_of(eps: float, unit: float) -> tuple[float, ...]:
 
 def furthest(eps: float) -> float:
     """Return the squared fair distance beyond which a single move is not worth a question for a budget ε."""
-    return _REACH / _SHARES[1] * eps
+    return _REACH * eps
 
 
 # With fewer calls not even every single move of a small table is tried.
