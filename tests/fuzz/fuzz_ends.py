@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 LIKEWISE = [sys.executable, "-m", "likewise"]
-NAME = "s\x1b[2J\u202eex"
+HOSTILE = "\x1b[2J\x1b]0;x\x07\u202e"
 # What rich writes itself on a terminal: colours, cursor, lines.
 _OWN = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
@@ -39,14 +39,13 @@ def run(words: list[str], folder: Path, **choices: object) -> subprocess.Complet
     )
 
 
-def prepared(
-    folder: Path, table: str = "people.csv", sex: str = "sex", text: str = "text"
-) -> dict[str, list[str]]:
-    """Make a table, a model and evidence; return a command for each verb that can be interrupted."""
+def prepared(folder: Path, end: str = "") -> dict[str, list[str]]:
+    """Make a table, a model and evidence; return a command for each verb. Names and words have the given end."""
+    table, sex, text, yes = f"people{end}.csv", f"sex{end}", f"text{end}", f"yes{end}"
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"skill": rng.normal(size=400), "age": rng.integers(18, 80, 400)})
-    people[sex] = rng.choice(["F", "M"], 400)
-    people["paid"] = np.where(people["skill"] + (people[sex] == "M") > 0.5, "yes", "no")
+    people[sex] = rng.choice(["F", f"M{end}"], 400)
+    people["paid"] = np.where(people["skill"] + (people[sex] != "F") > 0.5, yes, "no")
     people.to_csv(folder / table, index=False)
     told = ["--target", "paid", "--sensitive", sex]
     model = [f"{Path(table).stem}.safetensors", table]
@@ -57,7 +56,7 @@ def prepared(
         done = run(words, folder)
         if done.returncode not in (0, 1):
             raise RuntimeError(done.stderr)
-    (folder / "texts.csv").write_text(f"{text}\nEmily is kind\nJames is late\n")
+    (folder / "texts.csv").write_text(f"{text}\nEmily is kind{end}\nJames is late\n")
     (folder / "scorer.py").write_text("def score(text):\n    return float(len(text))\n")
     names = ["--names", "black-female", "--names", "white-female"]
     commands = {
@@ -221,16 +220,16 @@ def full_disk(folder: Path, verbs: dict[str, list[str]]) -> Iterator[str]:
 
 
 def terminals(folder: Path) -> Iterator[str]:
-    """Every verb with hostile names of files and columns, and mistakes in them, on terminals of each encoding."""
+    """Every verb with hostile names and cells, and mistakes in them, on terminals of each encoding."""
     place = folder / "hostile"
     place.mkdir()
-    table = "people\x1b]0;x\x07.csv"
-    told = ["--target", "paid", "--sensitive", NAME]
-    commands = list(prepared(place, table, NAME, f"te{NAME}").values())
+    commands = list(prepared(place, HOSTILE).values())
+    table, model = f"people{HOSTILE}.csv", f"people{HOSTILE}.safetensors"
+    told = ["--target", "paid", "--sensitive", f"sex{HOSTILE}"]
     commands += [
-        ["inspect", table, "--target", "a\x1b[31mb", "--no-file"],
-        ["audit", "people\x1b]0;x\x07.safetensors", table, *told, "--full"],
-        ["audit", "people\x1b]0;x\x07.safetensors", table, *told, "-o", "-"],
+        ["inspect", table, "--target", f"a{HOSTILE}", "--no-file"],
+        ["audit", model, table, *told, "--full"],
+        ["audit", model, table, *told, "-o", "-"],
         ["audit", "no\x1b[2J.onnx", table, *told],
     ]
     for words in commands:
@@ -335,6 +334,8 @@ def main() -> None:
         "--skip", action="append", default=[], choices=["signals", "disk", "terminals", "opened"]
     )
     options = parser.parse_args()
+    # A shell that starts this in the background has Ctrl-C ignored, by everything that is started here too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

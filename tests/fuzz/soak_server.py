@@ -296,6 +296,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    # A shell that starts this in the background has Ctrl-C ignored, by everything that is started here too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with _folder() as folder:
         soak = Soak(folder, options.seconds, options.seed)
         wrong = soak.run()
