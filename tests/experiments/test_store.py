@@ -58,6 +58,23 @@ def test_a_damaged_line_is_computed_again(store, text):
     assert "line 1, is damaged" in plan.damaged[0]
 
 
+@pytest.mark.parametrize(("kept", "room"), [(0, 0), (1, 0), (1, 20)])
+def test_a_full_disk_leaves_the_cells_before_and_no_empty_file(store, kept, room):
+    resource = pytest.importorskip("resource")
+    for seed in range(kept):
+        store.write(cell(seed=seed))
+    size = store.path.stat().st_size if kept else 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))  # stands for the disk
+    try:
+        with pytest.raises(OSError, match="large"):
+            store.write(cell(seed=5))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert len(store.find(["Fine"], range(9)).cells) == kept
+    assert store.path.exists() == bool(kept)
+
+
 def test_the_last_cell_of_a_method_and_seed_counts(store):
     store.write(cell(good=0.1))
     store.write(cell(good=0.7))

@@ -169,14 +169,20 @@ class Store:
         }
         line = json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
-            end = file.seek(0, os.SEEK_END)
-            if end:
-                file.seek(end - 1)
-                line = line if file.read(1) == b"\n" else b"\n" + line  # a run was killed while it wrote
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.path.open("a+b") as file:
+                end = file.seek(0, os.SEEK_END)
+                if end:
+                    file.seek(end - 1)
+                    line = line if file.read(1) == b"\n" else b"\n" + line  # a run was killed while it wrote
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            # A full disk has room for the name of a file and not for what is in it.
+            if self.path.exists() and not self.path.stat().st_size:
+                self.path.unlink()
+            raise
 
     def find(self, methods: Sequence[str], seeds: Iterable[int]) -> KeptCells:
         """Return what is there of these methods and seeds.
