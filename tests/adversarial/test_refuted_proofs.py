@@ -199,8 +199,11 @@ def test_nothing_is_exact_of_a_model_whose_answers_depend_on_the_other_rows(deci
         lambda x: x[:, 0] > x[:, 0].mean(),
         lambda x: x[:, 0].argsort().argsort() > len(x) / 2,
         lambda x: np.random.default_rng().random(len(x)) > 0.5,
+        lambda x: (
+            (x[:, 0] > np.sort(x[:, 0])[30]) ^ (x[:, 1] > x[:, 1].mean()) if len(x) > 30 else x[:, 0] > 1e6
+        ),
     ],
-    ids=["mean", "rank", "drawn"],
+    ids=["mean", "rank", "drawn", "mean, and a threshold"],
 )
 def test_answers_about_numbers_that_depend_on_the_call_do_not_pass_for_rounding(decide):
     x = np.random.default_rng(0).normal(1e6, 9, (60, 2))
