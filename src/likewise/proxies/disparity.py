@@ -333,7 +333,7 @@ def _disagreement(
             continue
         gaps = [float(rates.values[a] - rates.values[base]) for rates in (corrected, told)]
         moved = [rates.influence[:, a] - rates.influence[:, base] for rates in (corrected, told)]
-        # Less than half a person is no difference, however sure both are.
+        # Less than half a person is not a difference, however sure both are.
         spread = float(np.sqrt(((moved[0] - moved[1]) ** 2).sum()))
         if abs(gaps[0] - gaps[1]) > reach * spread + 0.5 / told.people[a]:
             said.append(

@@ -188,7 +188,7 @@ APPOSITION = re.compile(
 PARTICLES = frozenset(
     {"von", "van", "de", "der", "den", "del", "della", "di", "da", "du", "la", "le", "dos", "bin", "ibn"}
 )
-# "We", "Then", "My" before a name begin a sentence and are no part of the name.
+# "We", "Then", "My" before a name begin a sentence and are not part of the name.
 FUNCTION = WORD_LISTS["no_noun_behind"] - {"of"}
 DETERMINERS = frozenset({"the", "a", "an", "this", "that", "in", "at", "no", "every", "some", "any", "more"})
 
