@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -154,7 +155,11 @@ def _wrong_end(
         found += [f"{path.name} is left" for path in (folder / "out").rglob(".*")]
     found += [f"{path.name} is left in the temporary folder" for path in (folder / "tmp").iterdir()]
     found += [f"half of {path.name}" for path in (folder / "out").rglob("*") if not _complete(path)]
-    found += [f"process {one} is left" for one in in_session(started.pid)]
+    # multiprocessing's resource tracker ends when it notices that the pipe to the command is closed.
+    until = time.monotonic() + 10
+    while (left := in_session(started.pid)) and time.monotonic() < until:
+        time.sleep(0.05)
+    found += [f"a process is left: {_command(one)}" for one in left]
     return ", ".join(found)
 
 
@@ -179,6 +184,12 @@ def in_session(leader: int) -> list[int]:
             if int(session) == leader and state != "Z":
                 found.append(int(stat.parent.name))
     return found
+
+
+def _command(process: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+    return "ended meanwhile"
 
 
 def full_disk(folder: Path, verbs: dict[str, list[str]]) -> Iterator[str]:
