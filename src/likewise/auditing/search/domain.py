@@ -20,22 +20,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from likewise.auditing.bounds.families import family_in, is_read, seconds_to_read
-from likewise.auditing.bounds.moves import (
-    FIRST_OPTION,
-    LENGTH,
-    PLACE,
-    SHIFT,
-    SMOOTH,
-    USABLE,
-    VALUE,
-    MoveArrays,
-)
+from likewise.auditing.bounds.moves import MoveArrays
 from likewise.auditing.bounds.regions import MetricArrays, TableLayout
 from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.black_box import BlackBoxMoves, loss_unit, split_points
 from likewise.auditing.search.contract import Budget, Found, Search, unfinished
-from likewise.auditing.search.person_moves import ROOM, search_people
+from likewise.auditing.search.person_moves import (
+    FIRST_OPTION,
+    LENGTH,
+    PLACE,
+    ROOM,
+    SHIFT,
+    SMOOTH,
+    USABLE,
+    VALUE,
+    search_people,
+)
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.compiled import is_compiled
 from likewise.core.errors import InputError

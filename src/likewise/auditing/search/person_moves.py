@@ -1,28 +1,29 @@
-"""The search around one person whose model was read, compiled: microseconds for each row that is moved on from."""
+"""The search around one person whose model was read, compiled: microseconds for each row that is moved on from.
+
+All that is compiled together stands here: numba keeps what it compiled until this file changes.
+
+What every move of one column does is known in one pass. Trees: a column is set free below each split of the person's own
+path, and what the leaves there add is booked for the values that lead to them; one pass costs a few predictions, whatever the
+number of values. Networks: the sums of the first layer are kept, and a move changes them by one weight. Moves change
+components: what the loss is made of, for the person's label (`bounds.family.Components`).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from likewise.auditing.bounds.moves import (
-    COUNT,
-    FIRST_CUT,
-    FIRST_OPTION,
-    HOT,
-    LENGTH,
-    PLACE,
-    SHIFT,
-    SMOOTH,
-    START,
-    USABLE,
-    VALUE,
-    follow,
-    layer_moves,
-    loss_of,
-    tree_components,
-    tree_moves,
-)
 from likewise.core.compiled import compiled
+
+# What is known of a column: its first encoded column, whether it is one-hot, how many categories it has (0 of a number),
+# where its cuts and its cells begin, its first option, and whether places between options are tried (2: whole numbers).
+START, HOT, COUNT, FIRST_CUT, FIRST_CELL, FIRST_OPTION, SMOOTH = range(7)
+# What is known of an option: its value, its place in the encoding, whether it can be used, and what it adds to the
+# squared length and (from the last on) to Qᵀδ.
+VALUE, PLACE, USABLE, LENGTH, SHIFT = range(5)
+# How components become a loss.
+SCORES, PROBABILITIES, HINGE, DECISIONS, SQUARED = range(5)
+# What is known of a node of a tree.
+LEFT, RIGHT, COLUMN, CUT = range(4)
 
 # Columns whose best moves are put together, for each λ; pairs of them that are tried, and moves that are made at once.
 PAIRED, TOGETHER, CHAIN = 8, 3, 8
@@ -32,6 +33,260 @@ LISTED = 12
 NOTHING = -1e300
 # Rows that are tried from one row, at most, and rows that are remembered of a person.
 WIDTH, ROOM = 64, 160
+
+
+@compiled
+def loss_of(loss, components, at, label, target):  # type: ignore[no-untyped-def]
+    """Loss of one row of components (M, K) under a label; views of arrays would cost more than the loss."""
+    code, floor, ceiling, ties = loss
+    if code == PROBABILITIES:
+        return min(max(-np.log(max(-components[at, 0], floor)), 0.0), ceiling)
+    if code == SQUARED:
+        over = max(max(components[at, 0] - target, components[at, 1] + target), 0.0)
+        return over * over
+    top, count = components[at, 0], components.shape[1]
+    for k in range(1, count):
+        top = max(top, components[at, k])
+    if code == SCORES:
+        top = max(top, 0.0)
+        rest = np.exp(-top)
+        for k in range(count):
+            rest += np.exp(components[at, k] - top)
+        return min(max(top + np.log(rest), 0.0), ceiling)
+    if code == HINGE:
+        return max(1.0 + top, 0.0)
+    for k in range(count):
+        if components[at, k] > 0.0 or (ties[label, k] and components[at, k] == 0.0):
+            return 1.0
+    return 0.0
+
+
+@compiled
+def follow(trees, cell, held, way):  # type: ignore[no-untyped-def]
+    """Fill way (N,) with the child that a row goes to, of the nodes whose column is not held at the row's cell yet."""
+    _, nodes, masks, _, _, split, first = trees
+    for p in range(len(cell)):
+        at = cell[p]
+        if held[p] == at:
+            continue
+        held[p] = at
+        word, bit = at // 64, np.uint64(at % 64)
+        for i in range(first[p], first[p + 1]):
+            node = split[i]
+            cut = nodes[node, CUT]
+            if nodes[node, COLUMN] >= 0:
+                way[node] = nodes[node, LEFT] if at <= cut else nodes[node, RIGHT]
+            else:
+                left = (masks[cut, word] >> bit) & np.uint64(1) != np.uint64(0)
+                way[node] = nodes[node, LEFT] if left else nodes[node, RIGHT]
+
+
+@compiled
+def tree_components(trees, way, label, found):  # type: ignore[no-untyped-def]
+    """Fill found (K,) with the components of a row, given by the ways it goes."""
+    roots, nodes, _, values, _, _, _ = trees
+    for k in range(len(found)):
+        found[k] = values[label, len(nodes), k]
+    for t in range(len(roots)):
+        node = roots[t]
+        while way[node] >= 0:
+            node = way[node]
+        for k in range(len(found)):
+            found[k] += values[label, node, k]
+
+
+@compiled
+def _explore(trees, columns, way, label, leaf, node, column, begin, end, waiting, sets, total):  # type: ignore[no-untyped-def]
+    """Book what a column adds if it takes the cells begin to end, or the categories of sets[0], below a node."""
+    _, nodes, masks, values, _, _, _ = trees
+    first, n_words = columns[column if column >= 0 else -1 - column, FIRST_CELL], sets.shape[1]
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = node, begin, end
+    size = 1
+    while size > 0:
+        size -= 1
+        node, low, high = waiting[size, 0], waiting[size, 1], waiting[size, 2]
+        while way[node] >= 0:
+            if nodes[node, COLUMN] != column:
+                node = way[node]
+                continue
+            cut = nodes[node, CUT]
+            if column >= 0:
+                if low <= cut < high:
+                    waiting[size, 0], waiting[size, 1], waiting[size, 2] = nodes[node, RIGHT], cut + 1, high
+                    size += 1
+                    high = cut
+                node = nodes[node, LEFT if high <= cut else RIGHT]
+            else:
+                some_left, some_right = False, False
+                for w in range(n_words):
+                    some_left = some_left or sets[size, w] & masks[cut, w] != np.uint64(0)
+                    some_right = some_right or sets[size, w] & ~masks[cut, w] != np.uint64(0)
+                if some_left and some_right:
+                    # What goes left stays in work, one place up; the rest waits here.
+                    for w in range(n_words):
+                        sets[size + 1, w] = sets[size, w] & masks[cut, w]
+                        sets[size, w] = sets[size, w] & ~masks[cut, w]
+                    waiting[size, 0] = nodes[node, RIGHT]
+                    size += 1
+                node = nodes[node, LEFT if some_left else RIGHT]
+        for k in range(total.shape[1]):
+            adds = values[label, node, k] - values[label, leaf, k]
+            if column >= 0:
+                # Summed up in the end.
+                total[first + low, k] += adds
+                total[first + high + 1, k] -= adds
+                continue
+            for w in range(n_words):
+                left, at = sets[size, w], first + 64 * w
+                while left != np.uint64(0):
+                    if left & np.uint64(1) != np.uint64(0):
+                        total[at, k] += adds
+                    left = left >> np.uint64(1)
+                    at += 1
+
+
+@compiled
+def tree_moves(trees, columns, way, label, column_of, cells, out):  # type: ignore[no-untyped-def]
+    """Fill out (M + 1, K) with the components if one column takes each option's cell; the last are the row's own."""
+    roots, nodes, masks, values, depth, _, _ = trees
+    n_columns, n_words, n_parts = len(columns) - 1, masks.shape[1], out.shape[1]
+    found = out[len(column_of)]
+    total = np.zeros((columns[n_columns, FIRST_CELL], n_parts))
+    # Which values of each column lead along the path so far: first and last cell, or a set of categories.
+    seen, reach = np.full(n_columns, -1, np.int64), np.zeros((n_columns, 2), np.int64)
+    kept, sets = np.zeros((n_columns, n_words), np.uint64), np.zeros((depth + 3, n_words), np.uint64)
+    every = np.zeros((n_columns, n_words), np.uint64)
+    for p in range(n_columns):
+        for code in range(columns[p, COUNT]):
+            every[p, code // 64] |= np.uint64(1) << np.uint64(code % 64)
+    path, waiting = np.zeros(depth, np.int64), np.zeros((depth + 2, 3), np.int64)
+    for k in range(n_parts):
+        found[k] = values[label, len(nodes), k]
+    for t in range(len(roots)):
+        leaf, steps = roots[t], 0
+        while way[leaf] >= 0:
+            path[steps] = leaf
+            steps += 1
+            leaf = way[leaf]
+        for k in range(n_parts):
+            found[k] += values[label, leaf, k]
+        for i in range(steps):
+            node = path[i]
+            goes = way[node] == nodes[node, LEFT]
+            column, cut = nodes[node, COLUMN], nodes[node, CUT]
+            p = column if column >= 0 else -1 - column
+            if seen[p] != t:
+                seen[p] = t
+                reach[p, 0], reach[p, 1] = 0, columns[p + 1, FIRST_CELL] - columns[p, FIRST_CELL] - 2
+                for w in range(n_words):
+                    kept[p, w] = every[p, w]
+            some, begin, end = False, reach[p, 0], reach[p, 1]
+            if column < 0:
+                for w in range(n_words):
+                    mask = masks[cut, w] if goes else ~masks[cut, w]
+                    sets[0, w] = kept[p, w] & ~mask
+                    kept[p, w] = kept[p, w] & mask
+                    some = some or sets[0, w] != np.uint64(0)
+            elif goes:
+                some, begin, reach[p, 1] = end > cut, max(begin, cut + 1), min(end, cut)
+            else:
+                some, end, reach[p, 0] = begin <= cut, min(end, cut), max(begin, cut + 1)
+            if some:
+                other = nodes[node, RIGHT if goes else LEFT]
+                _explore(trees, columns, way, label, leaf, other, column, begin, end, waiting, sets, total)
+    for p in range(n_columns):
+        if columns[p, COUNT] == 0:
+            for c in range(columns[p, FIRST_CELL] + 1, columns[p + 1, FIRST_CELL]):
+                for k in range(n_parts):
+                    total[c, k] += total[c - 1, k]
+    for o in range(len(column_of)):
+        for k in range(n_parts):
+            out[o, k] = found[k] + total[columns[column_of[o], FIRST_CELL] + cells[o], k]
+
+
+@compiled
+def _forward(layers, label, begin, width, one, two, out):  # type: ignore[no-untyped-def]
+    """Fill rows of out (M, K) from `begin` on, from what leaves the first layer, one (H, width)."""
+    _, weights, sizes, last = layers
+    at, sums = 0, np.empty(width)
+    for layer in range(1, len(sizes)):
+        inputs = sizes[layer - 1]
+        for i in range(sizes[layer]):
+            for o in range(width):
+                sums[o] = weights[at + inputs]
+            for j in range(inputs):
+                for o in range(width):
+                    sums[o] += weights[at + j] * one[j, o]
+            for o in range(width):
+                two[i, o] = max(sums[o], 0.0)
+            at += inputs + 1
+        one, two = two, one
+    inputs = last.shape[2] - 1
+    for k in range(out.shape[1]):
+        for o in range(width):
+            sums[o] = last[label, k, inputs]
+        for j in range(inputs):
+            for o in range(width):
+                sums[o] += last[label, k, j] * one[j, o]
+        for o in range(width):
+            out[begin + o, k] = sums[o]
+
+
+@compiled
+def _moved_sums(first, columns, place, sums, p, option, least, one):  # type: ignore[no-untyped-def]
+    """Fill one (H, width) with what leaves the first layer if column p takes the places of its options."""
+    begin, start = columns[p, FIRST_OPTION], columns[p, START]
+    width, hot = columns[p + 1, FIRST_OPTION] - begin, columns[p, HOT] != 0
+    moved = np.empty(width)
+    for o in range(width):
+        moved[o] = option[begin + o, PLACE] - place[p]
+    for j in range(len(sums)):
+        if hot:
+            rest = sums[j] - first[j, start + int(place[p])]
+            for o in range(width):
+                one[j, o] = max(rest + first[j, start + int(option[begin + o, PLACE])], least)
+        else:
+            for o in range(width):
+                one[j, o] = max(sums[j] + first[j, start] * moved[o], least)
+    return width
+
+
+@compiled
+def layer_moves(layers, columns, place, label, listed, option, out):  # type: ignore[no-untyped-def]
+    """Fill out (M + 1, K) with the components if a listed column takes each option's place; the last are the row's own.
+
+    What enters the first layer of a linear model are the components themselves.
+    """
+    first, _, sizes, last = layers
+    linear = len(sizes) == 0
+    first = last[label] if linear else first
+    widest, highest = 1, len(first)
+    for i in range(len(listed)):
+        p = listed[i]
+        widest = max(widest, columns[p + 1, FIRST_OPTION] - columns[p, FIRST_OPTION])
+    for i in range(len(sizes)):
+        highest = max(highest, sizes[i])
+    one, two, sums = np.empty((highest, widest)), np.empty((highest, widest)), np.empty(len(first))
+    least = -np.inf if linear else 0.0
+    for j in range(len(sums)):
+        sums[j] = first[j, first.shape[1] - 1]
+        for p in range(len(place)):
+            start = columns[p, START]
+            sums[j] += first[j, start + int(place[p])] if columns[p, HOT] != 0 else place[p] * first[j, start]
+    for i in range(-1, len(listed)):
+        begin, width = len(out) - 1, 1
+        if i >= 0:
+            begin = columns[listed[i], FIRST_OPTION]
+            width = _moved_sums(first, columns, place, sums, listed[i], option, least, one)
+        else:
+            for j in range(len(sums)):
+                one[j, 0] = max(sums[j], least)
+        if linear:
+            for k in range(len(sums)):
+                for o in range(width):
+                    out[begin + o, k] = one[k, o]
+        else:
+            _forward(layers, label, begin, width, one, two, out)
 
 
 @compiled
@@ -164,18 +419,6 @@ def _weigh(  # type: ignore[no-untyped-def]
                     sums[0, k] = by_column[n, k] + option[o, LENGTH + k] - by_column[p, k]
                 seen[o, 1] = _cost(metric, sums, 0)
                 seen[o, 0] = loss_of(loss, parts, o, label, target)
-
-
-@compiled
-def _best_moves(columns, option, place, listed, seen, price, sign, best, worth):  # type: ignore[no-untyped-def]
-    """Fill the best option of every listed column at one λ, and what it is worth; −∞ if there is none."""
-    for i in range(len(listed)):
-        p = listed[i]
-        worth[i], best[i] = -np.inf, 0
-        for o in range(columns[p, FIRST_OPTION], columns[p + 1, FIRST_OPTION]):
-            value = score(seen[o, 0], seen[o, 1], price, sign)
-            if value > worth[i] and option[o, PLACE] != place[p]:
-                worth[i], best[i] = value, o
 
 
 @compiled
@@ -318,7 +561,14 @@ def _propose(  # type: ignore[no-untyped-def]
     pairs = np.empty((TOGETHER, 2), np.int64)
     count = 0
     for k in range(len(goal)):
-        _best_moves(columns, option, row[1], listed, seen, goal[k, 0], goal[k, 1], best, value)
+        # The best option of every listed column, and what it is worth; −∞ if there is none.
+        for i in range(len(listed)):
+            p = listed[i]
+            value[i], best[i] = -np.inf, 0
+            for o in range(columns[p, FIRST_OPTION], columns[p + 1, FIRST_OPTION]):
+                worth_of = score(seen[o, 0], seen[o, 1], goal[k, 0], goal[k, 1])
+                if worth_of > value[i] and option[o, PLACE] != row[1, p]:
+                    value[i], best[i] = worth_of, o
         floor = reached[k, 0]
         top[:] = -1
         for s in range(min(LISTED, len(listed))):
@@ -381,22 +631,9 @@ def _search_person(  # type: ignore[no-untyped-def]
         expanded[base] = True
         row = rows[base]
         _weigh(
-            model,
-            metric,
-            loss,
-            option,
-            column,
-            cells,
-            own,
-            row,
-            label,
-            target,
-            listed,
-            ways,
-            by_column,
-            seen,
-            parts,
-        )
+            model, metric, loss, option, column, cells, own, row, label, target, listed, ways,
+            by_column, seen, parts
+        )  # fmt: skip
         count = _propose(
             columns, numbers, metric, loss, option, column, row, listed, goal, reached, label, target, by_column,
             seen, parts, promising, tried, worth
