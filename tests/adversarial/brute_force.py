@@ -188,7 +188,7 @@ def _between(low, high, count, whole):
     return np.unique(np.concatenate([points, np.array(near, dtype=points.dtype)]))
 
 
-def change_places(ask: Ask, table, name, bases, *, grid=33, ways=96, keep=24, per_place=2, rng):
+def change_places(ask: Ask, table, name, bases, *, keep, grid=33, ways=96, per_place=2, rng):
     """Neighbouring values of a column between which some base row is answered differently; None if it is smooth."""
     whole = table.kind(name) == "integer"
     kind = table.X[name].dtype.type
@@ -317,12 +317,49 @@ class Reference:
         return frame_of(self.table, columns), exact
 
 
-def make_reference(ask: Ask, table: Table, *, seed, max_rows=6000, keep=12, also=None, thorough=False):
-    """Ask the model about a product of values of every column, those of the rows `also` among them."""
+def make_reference(ask: Ask, table: Table, *, seed, max_rows=6000, also=None, thorough=False):
+    """Ask the model about a product of values of every column, those of the rows `also` among them.
+
+    It is complete if no answer changes between two of the values of a column that are not neighbours.
+    """
     rng = np.random.default_rng(seed)
     bases = [table.people, table.X.sample(60 if thorough else 10, random_state=seed)]
     bases = pd.concat(bases if also is None else [*bases, also], ignore_index=True)
-    how = {"grid": 150, "per_place": 20} if thorough else {}
+    own = table.people if also is None else pd.concat([table.people, also])
+    for _ in range(3 if thorough else 1):
+        options, complete = _options(ask, table, bases, own, max_rows, thorough, rng)
+        mesh = np.meshgrid(*(np.arange(len(values)) for values in options.values()), indexing="ij")
+        rows = frame_of(
+            table,
+            {name: values[i.ravel()] for (name, values), i in zip(options.items(), mesh, strict=True)},
+        )
+        said = ask(rows)
+        open_ = _unlisted(table, options, said.signature())
+        if not complete or not len(open_):
+            break
+        bases = pd.concat([bases, rows.iloc[rng.permutation(open_)[:200]]], ignore_index=True)
+    return Reference(table, rows, said, ask(table.people), complete and not len(open_), ask)
+
+
+def _unlisted(table, options, signature):
+    """Rows after which an answer changes before the next value of a column, which is not the next that can exist."""
+    shape = [len(values) for values in options.values()]
+    said, number = signature.reshape(*shape, -1), np.arange(len(signature)).reshape(shape)
+    found = []
+    for axis, (name, values) in enumerate(options.items()):
+        if table.kind(name) == "category":
+            continue
+        whole = table.kind(name) == "integer"
+        apart = values[1:] - values[:-1] > 1 if whole else np.nextafter(values[:-1], values[1:]) < values[1:]
+        said_, number_ = np.moveaxis(said, axis, 0), np.moveaxis(number, axis, 0)
+        changes = (said_[1:] != said_[:-1]).any(axis=-1)[apart]
+        found.append(number_[:-1][apart][changes])
+    return np.unique(np.concatenate([np.zeros(0, int), *found]))
+
+
+def _options(ask, table, bases, own_rows, max_rows, thorough, rng):
+    """Values of each column, as many as the rows allow, and whether all at which answers change were found and kept."""
+    how = {"grid": 150, "per_place": 20, "keep": 100} if thorough else {"keep": 12}
     # Where columns cost together, the best row of a cell need not lie at the ends of its intervals.
     options, loose, complete = {}, {}, table.sigma is None
     for name in table.X:
@@ -330,11 +367,14 @@ def make_reference(ask: Ask, table: Table, *, seed, max_rows=6000, keep=12, also
             options[name] = np.array(table.levels(name), dtype=object)
             continue
         low, high = table.span(name)
-        own = (table.people if also is None else pd.concat([table.people, also]))[name].unique()
+        own = own_rows[name].unique()
+        if low <= 0 <= high:
+            # A lone value where an answer may differ: sparse tables and some models take it for missing.
+            own = np.append(own, own.dtype.type(0))
         if table.kind(name) == "integer" and high - low <= 12:
             options[name] = np.arange(low, high + 1)
         else:
-            places, all_found = change_places(ask, table, name, bases, keep=keep, rng=rng, **how)
+            places, all_found = change_places(ask, table, name, bases, rng=rng, **how)
             complete &= all_found
             kind = table.X[name].dtype.type
             if places is None:
@@ -363,9 +403,4 @@ def make_reference(ask: Ask, table: Table, *, seed, max_rows=6000, keep=12, also
                     pairs = rng.permutation(len(extra) // 2)[: max(1, take // 2)]
                     extra = np.concatenate([extra[2 * pairs], extra[2 * pairs + 1]])
             options[name] = np.unique(np.concatenate([options[name], extra]))
-    names = list(table.X)
-    mesh = np.meshgrid(*(np.arange(len(options[name])) for name in names), indexing="ij")
-    rows = frame_of(
-        table, {name: options[name][index.ravel()] for name, index in zip(names, mesh, strict=True)}
-    )
-    return Reference(table, rows, ask(rows), ask(table.people), complete, ask)
+    return options, complete

@@ -266,14 +266,13 @@ def _check_audit(subject, result, loss, eps, out):
             short = abs(bracket.lower - truth) > 1e-5 * max(1, truth)
             if at == 0 and exact_at_zero and short and not (cut_short and bracket.lower < truth):
                 refuted("ZERO", f"estimate of {name} is not the truth,", bracket.lower, truth)
-            if at > 0 and reference.complete and _above(bracket.lower, truth, 1e-5):
+            if at > 0 and _above(bracket.lower, truth, 1e-5):
                 # Look again, closer, before the rows that were found are called all that matter.
                 closer = make_reference(
                     reference.ask,
                     subject.table,
                     seed=0,
                     max_rows=60_000,
-                    keep=60,
                     thorough=True,
                     also=pd.concat(listed, ignore_index=True) if listed else None,
                 )

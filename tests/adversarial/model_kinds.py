@@ -106,11 +106,12 @@ def as_fitted(built):
         return built
 
     def ask(rows):
-        p = built.predict_proba(rows) if hasattr(built, "predict_proba") else None
+        p = np.asarray(built.predict_proba(rows)) if hasattr(built, "predict_proba") else None
+        if p is not None:
+            # No class is likelier than another where all are given 0.
+            p = np.where(p.any(axis=1, keepdims=True), p, 1 / p.shape[1])
         decisions = np.asarray(built.predict(rows)).ravel()
-        return Answers(
-            None if p is None else np.asarray(p), decisions, tuple(np.asarray(built.classes_).tolist())
-        )
+        return Answers(p, decisions, tuple(np.asarray(built.classes_).tolist()))
 
     return Fitted(built, ask)
 

@@ -4,10 +4,11 @@ import zlib
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
-from .brute_force import worst_mean
+from .brute_force import Answers, Table, make_reference, worst_mean
 from .cases import KINDS, run_case
 
 # A bound that is withdrawn because the model refutes it is a refutation too.
@@ -79,6 +80,27 @@ def test_nothing_that_is_claimed_is_refuted(name, seed, loss, eps, people, verif
     assert not out.errors
     assert out.bound or name not in READ
     assert all(len(reason) > 40 for reason in out.refused), "a refusal says why"
+
+
+def test_the_reference_is_complete_only_if_it_lists_where_answers_change_in_every_row():
+    """Of an answer that changes at another float for every age, places were listed for the ages of a few people only."""
+    age = np.arange(200) % 42
+    pay = np.linspace(49, 51, 200).astype(np.float32)
+    X = pd.DataFrame({"pay": pay, "age": age})
+    people = X.iloc[[80, 120]].reset_index(drop=True)
+
+    def ask(rows):
+        return Answers(None, (rows["pay"] > 50.3 - 0.02 * rows["age"]).to_numpy().astype(int), (0, 1))
+
+    table = Table(X, ask(X).decisions, people, ask(people).decisions, (), ())
+    assert not make_reference(ask, table, seed=0).complete
+    closer = make_reference(ask, table, seed=0, max_rows=60_000, thorough=True)
+    assert closer.complete
+    rows = pd.DataFrame({"age": np.arange(42), "pay": (50.3 - 0.02 * np.arange(42)).astype(np.float32)})
+    ends = [rows.assign(pay=np.nextafter(rows["pay"], np.float32(end))) for end in (0, 100)]
+    assert closer.changed(0.01) == pytest.approx(
+        closer.with_rows(rows[["pay", "age"]], *ends).changed(0.01), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))

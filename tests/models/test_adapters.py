@@ -96,6 +96,20 @@ def test_one_against_rest_is_no_softmax_and_is_not_taken_for_one():
     assert as_model(OneVsRestClassifier(LogisticRegression()).fit(X, Y3)).linear_form() is None
 
 
+def test_a_row_that_one_against_rest_gives_to_no_class_has_equal_ones():
+    """Trees that all said no about a made-up row, [0, 0, 0], ended an audit with an error."""
+    from sklearn.multiclass import OneVsRestClassifier
+
+    X = pd.DataFrame({"a": [2, 1, 0, 0], "sex": [0, 1, 1, 0]})
+    estimator = OneVsRestClassifier(DecisionTreeClassifier(random_state=0)).fit(X, [2, 0, 1, 1])
+    asked = pd.concat([X, pd.DataFrame({"a": [1], "sex": [0]})])
+    own = estimator.predict_proba(asked)
+    assert not own[4].any(), "the trees claim every row"
+    np.testing.assert_allclose(as_model(estimator).outputs(asked), np.vstack([own[:4], np.full(3, 1 / 3)]))
+    metric = lw.ExpertSubspace(["sex"]).fit(X).metric_
+    assert lw.audit(estimator, X, [2, 0, 1, 1], metric=metric, eps=0.1).gap > 0
+
+
 def test_decisions_and_scores_of_estimators_without_probabilities():
     from sklearn.linear_model import RidgeClassifier
     from sklearn.svm import LinearSVC

@@ -126,7 +126,8 @@ class SklearnModel(EstimatorModel):
     Notes
     -----
     `predict` is the estimator's own decision, which for a classifier with a tuned threshold is not the class of the
-    largest probability; the 0–1 loss goes by that decision too.
+    largest probability; the 0–1 loss goes by that decision too. A row to which every class is given the probability 0, as by
+    one-vs-rest trees that all say no, has classes that are equally likely, as in `CalibratedClassifierCV`.
 
     Examples
     --------
@@ -169,10 +170,19 @@ class SklearnModel(EstimatorModel):
     def _answer(self, rows: Any) -> Any:
         if self._method == "decisions":
             return self._decisions(rows)
-        return getattr(self.estimator, self._method)(named(rows, self.feature_names))
+        answer = getattr(self.estimator, self._method)(named(rows, self.feature_names))
+        return _or_equal(answer) if self._method == "predict_proba" else answer
 
     def _decide(self, rows: Any) -> Any:
         return self.estimator.predict(named(rows, self.feature_names))
+
+
+def _or_equal(probabilities: Any) -> Any:
+    """Equal probabilities in place of rows of zeros only."""
+    p = to_numpy(probabilities)
+    if p.ndim != 2 or p.shape[1] < 2 or p.any(axis=1).all():
+        return probabilities
+    return np.where(p.any(axis=1, keepdims=True), p, 1.0 / p.shape[1])
 
 
 def wants_table(estimator: object) -> bool:
