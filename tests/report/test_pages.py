@@ -318,8 +318,8 @@ def test_those_to_review_are_counted_by_the_entry_at_a_disadvantage():
     total = audit_document(result)["summary"]["directions"]["gain"]
     text = shown(render_html(audit_document(result)))
     assert f"Review first the {total} people" in text
-    counted = f"{sex} recorded as F would get it as M and {race} recorded as a would get it as b."
-    assert f"Of these {total}, {counted}" in text
+    counted = f"{sex} recorded as F who would get it as M and {race} recorded as a who would get it as b."
+    assert f"Among them: {counted}" in text
     single = [one for one in result.listed if result.direction(one) == "gain" and one.changes == 1]
     better = [one.twin in ({"sex": "M"}, {"race": "b"}) for one in single]
     assert better == sorted(better, reverse=True)

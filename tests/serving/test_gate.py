@@ -170,9 +170,9 @@ def test_broken_json_is_a_sentence(client, body, why):
 @pytest.mark.parametrize(
     "cell", ['"\\ud800"', '"\\u202e\\u001b[2J"', "9" * 400, "1e400", "[]"], ids=lambda cell: cell[:9]
 )
-@pytest.mark.parametrize("place", ["rows", "seconds", "limit", "sample", "target", "table"])
+@pytest.mark.parametrize("place", ["rows", "limit", "sample", "target", "table"])
 def test_what_json_can_hold_is_a_printable_sentence(client, cell, place):
-    """Half a character in a cell, and a number of 400 digits for the seconds, were status 500."""
+    """Half a character in a cell, and a number of 400 digits, were status 500."""
     row = f'{{"rows": [[{cell}, 30, "M"]]}}'
     job = f'{{"table": 1, "sensitive": ["sex"], "{place}": {cell}}}'
     status, said = client.post(*((SCORE, row.encode()) if place == "rows" else ("/api/jobs", job.encode())))

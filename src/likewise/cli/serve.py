@@ -137,7 +137,6 @@ class CommandAuditor:
             target=question.target,
             favourable=question.favourable,
             sensitive=question.sensitive,
-            budget_seconds=question.seconds,
             sample=question.sample,
             limit=question.limit,
         )

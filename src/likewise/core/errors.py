@@ -141,8 +141,9 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
 
 
 def listed(values: Sequence[object], most: int = 12) -> str:
-    """Return the first values, and that there are more."""
-    return ", ".join(map(str, values[:most])) + (", …" if len(values) > most else "")
+    """Return the first values, and that there are more; a space at the end is shown."""
+    shown = (f"“{one}”" if str(one).endswith(" ") else str(one) for one in values[:most])
+    return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
 # Optional dependencies load when used; an absent one says which extra to install.

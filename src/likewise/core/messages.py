@@ -72,8 +72,9 @@ _FROM_RIGHT = ("R", "AL")
 
 
 def contained(text: str) -> str:
-    """Return printable words that leave the direction of what stands around them alone."""
+    """Return printable words that leave the direction of what stands around them alone; a space at their end is shown."""
     text = printable(text)
+    text = f"“{text}”" if text.endswith(" ") else text
     if text.isascii():
         return text
     depth, balanced, open_word = 0, True, False

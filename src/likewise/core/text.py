@@ -151,6 +151,7 @@ _SPELLED = {
     "port": ("--port", "port"),
     "classes": ("--classes", "classes=True"),
     "a limit": ("--limit 1%", "limit=0.01"),
+    "held": ("--fixed COLUMN, --only-up COLUMN", "actions={{'age': 'up'}}"),
     "apart": ("--set tolerance=NUMBER", "tolerance="),
     "all people": ("-o people.csv", "result.people"),
 }

@@ -264,7 +264,7 @@ def _check_fitted(estimator: Any) -> None:
         raise InputError(
             f"as_model: {type(estimator).__name__} is not fitted. Call fit(X, y) first."
         ) from error
-    except TypeError:
+    except (TypeError, AttributeError):
         # No scikit-learn estimator, only something that predicts like one.
         return
 

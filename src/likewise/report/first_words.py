@@ -13,7 +13,7 @@ import numpy as np
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.effects import LESS, MORE, ChangedPerson
-from likewise.core.messages import Message
+from likewise.core.messages import Message, contained
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.core.text import value_words
 
@@ -304,5 +304,5 @@ def _reachable(people: Any, name: str, change: float | None) -> bool:
 def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}".replace("-", "−")
-    text = str(value)
+    text = contained(str(value))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

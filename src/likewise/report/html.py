@@ -119,9 +119,9 @@ def _lists_people(document: Mapping[str, Any]) -> bool:
     return any(one["summary"]["people"] or one["maps"] for one in audits)
 
 
-_TONES: dict[str, Tone] = {"depends": "bad", "independent": "good", "unanswered": "open"}
+_TONES: dict[str, Tone] = {"depends": "bad", "unanswered": "open"}
 # Effects drawn on the first screen; people and outcomes listed.
-_DRAWN, _OUTCOMES = 8, 12
+_DRAWN, _OUTCOMES = 6, 12
 # Rates of groups, and how they are written.
 _RATES = {
     "people": "whole", "changed": "whole", "favourable": "whole", "rate": "percent", "impact_ratio": "number",
@@ -162,7 +162,7 @@ class _AuditParts:
         """The colour of the badge: a limit decides if there is one."""
         limit = self.summary["limit"]
         if limit is not None and limit["passed"] is not None:
-            return "good" if limit["passed"] else "bad"
+            return "plain" if limit["passed"] else "bad"
         return _TONES.get(self.summary["badge"]["kind"], "plain")
 
     @cached_property
@@ -204,7 +204,11 @@ class _AuditParts:
             "card": self._card(),
             "outcomes": self._outcomes(),
             "rates": self._rates(),
-            "wrong": any(row.get("false_negative_rate") is not None for row in summary["group_rates"] or ()),
+            "told": [
+                self.texts(f"page.rates.{key}", favourable=self.favourable)
+                for key, name in (("ratio", "impact_ratio"), ("wrong", "false_negative_rate"))
+                if any(row.get(name) is not None for row in summary["group_rates"] or ())
+            ],
             "listed": self._people(),
         }
 
@@ -265,7 +269,7 @@ class _AuditParts:
             "where": self.said(one["where"]) if one["row"] is not None else self._row(one),
             "sentence": self.texts(key, change=change, **named),
             "lines": [(name, one["cells"][name], value) for name, value in one["change"].items()]
-            + [(name, one["cells"][name], None) for name in rest[:5]],
+            + [(name, one["cells"][name], None) for name in rest[:3]],
             **said,
             "direction": one["direction"],
         }
@@ -383,8 +387,10 @@ class _AuditParts:
             said = {"n": gain, "listed": listed, "columns": entry, "favourable": self.favourable}
             review = texts(who, **said) if gain else texts("page.next.review_listed")
             review = " ".join(filter(None, (review, self._against(gain or 0))))
-            mend = "page.next.mend_number" if self.summary["changed"] is None else "page.next.mend"
-            return [*steps, review, texts("page.next.decide", columns=moving), texts(mend)]
+            lose = (self.summary["directions"] or {}).get("lose")
+            mend = "_number" if self.summary["changed"] is None else "_keep" if lose else ""
+            mend = texts(f"page.next.mend{mend}", n=lose, favourable=self.favourable)
+            return [*steps, review, texts("page.next.decide", columns=moving), mend]
         proxies = texts("page.next.proxies", columns=columns)
         if any(row.get("rate") is not None for row in self.summary["group_rates"] or ()):
             proxies += " " + texts("page.next.rates")
@@ -438,12 +444,10 @@ class _AuditParts:
     def annex(self, level: int = 3) -> list[str]:
         """What was asked for besides, and how everything was computed."""
         document, macros, summary = self.document, self.macros, self.summary
-        rates = summary["group_rates"] or ()
         words = ["entry"] if self.columns else []
         words += [] if self.favourable is None or self.numbers else ["favourable"]
         words += ["exact"] if self.columns else []
         words += [] if summary["changed"] is None else ["interval"]
-        words += ["ratio"] if any(row.get("impact_ratio") is not None for row in rates) else []
         parts = []
         if document["asked"]["metric"] or document.get("twins"):
             words.append("counterpart")

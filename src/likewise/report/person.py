@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_fields
+from likewise.core.text import option
 from likewise.report.page import Answer, cells_section, listed, section, wrapped
 from likewise.report.templates import cell_words, where_words
 
@@ -112,16 +113,20 @@ def _reasons_words(document: Mapping[str, Any], texts: Texts) -> list[str]:
 
 
 def settings_section(settings: Mapping[str, Any], texts: Texts) -> str:
-    """What could be changed, by which rules, and what a change costs."""
-    said = [texts(f"person.unit_{settings['cost']}")]
-    if settings["fixed"]:
-        said.append(texts("person.fixed", columns=settings["fixed"]))
+    """What could be changed, and by which rules."""
+    said = [texts("person.fixed", columns=settings["fixed"])] if settings["fixed"] else []
     for way in ("up", "down"):
         names = [name for name, direction in settings["directions"].items() if direction == way]
         if names:
             said.append(texts(f"person.direction_{way}", columns=names))
     said += [texts("person.rule", rule=rule) for rule in settings["rules"]]
-    return section(texts("person.settings_title"), listed(said), id="rules", level=3)
+    return section(texts("person.settings_title"), listed(said), id="rules", level=3) if said else ""
+
+
+def change_words(settings: Mapping[str, Any], texts: Texts) -> str:
+    """What a change is, and what it costs."""
+    cost = settings["cost"]
+    return f"{texts('person.not_advice')} {texts(f'person.unit_{cost}')}"
 
 
 # The letter.
@@ -173,7 +178,8 @@ def _ways(document: Mapping[str, Any], texts: Texts) -> str:
                 row = (texts(key), _changes(one, texts), cost_words(one["cost"], texts))
                 known.setdefault(row[1], row)
     heads = ["", texts("person.way"), texts("person.cost")]
-    return cells_section(texts("person.ways_title"), heads, [*known.values()], right=(2,), id="ways")
+    title, lede = texts("person.ways_title"), change_words(document["settings"], texts)
+    return cells_section(title, heads, [*known.values()], right=(2,), id="ways", lede=lede)
 
 
 def _reasons_section(document: Mapping[str, Any], texts: Texts) -> str:
@@ -244,4 +250,7 @@ def person_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str], 
         said = [texts("person.badge", decision=decision), f"{texts('person.way')}: {change}", differs]
         said = said if one["plausible"] else [decision]
         lines += wrapped(f"  {_values(one['values'], texts)}. {'; '.join(said)}", indent="    ")
+    if document["least"] is not None:
+        hold = texts("person.hold", how=option("held"))
+        lines += ["", *wrapped(change_words(document["settings"], texts), hold)]
     return lines, wrapped(_twins_sentence(document, texts))

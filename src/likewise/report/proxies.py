@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from likewise.core.intervals import Measure
-from likewise.core.messages import Texts
+from likewise.core.messages import Texts, contained
 from likewise.core.plain import Written, plain_fields, rounded
 from likewise.core.text import text_table
 from likewise.report.page import Answer, Tone, cells_section, listed, section, wrapped
@@ -88,7 +88,13 @@ def finite_number(value: float | None) -> float | None:
 def _column(one: Any) -> dict[str, Any]:
     numbers = {key: _measure(getattr(one, key)) for key in ("carries", "moves", "needed")}
     shares = {key: finite_number(getattr(one, key)) for key in ("placebo", "used")}
-    return {"columns": list(one.columns), "name": one.name, **numbers, **shares, "verdict": one.verdict}
+    return {
+        "columns": list(one.columns),
+        "name": " + ".join(map(contained, one.columns)),
+        **numbers,
+        **shares,
+        "verdict": one.verdict,
+    }
 
 
 def _measure(one: Measure | None) -> dict[str, Any] | None:
@@ -298,5 +304,6 @@ def proxies_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str],
         lines += ["", *text_table(heads, _brief_rows(document, texts)).split("\n")]
         more = len(document["columns"]) - _LISTED
         lines += [texts("proxies.more", n=more)] if more > 0 else []
+        lines += wrapped(texts("proxies.columns_lede"))
     said = f"{badge}: {' '.join(sentences)}" if sentences else badge
     return [*lines, "", *wrapped(*warned), *wrapped(said)], []

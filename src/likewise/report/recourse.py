@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.messages import Texts
 from likewise.core.plain import plain, plain_fields
+from likewise.core.text import option
 from likewise.report.page import Answer, Tone, cells_section, wrapped
-from likewise.report.person import cost_words, settings_section
+from likewise.report.person import change_words, cost_words, settings_section
 from likewise.report.templates import cell_words, measure_words, row_words, where_words
 
 if TYPE_CHECKING:
@@ -105,7 +106,14 @@ def recourse_page(document: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
             else [],
         ),
         "sections": [
-            cells_section(texts("recourse.burden_title"), heads, burden, right=range(1, 6), id="burden"),
+            cells_section(
+                texts("recourse.burden_title"),
+                heads,
+                burden,
+                right=range(1, 6),
+                id="burden",
+                lede=change_words(document["settings"], texts),
+            ),
             cells_section(texts("recourse.people_title"), names, people, id="people"),
         ],
         "annex": [settings_section(document["settings"], texts)],
@@ -135,4 +143,6 @@ def recourse_lines(document: Mapping[str, Any], texts: Texts) -> tuple[list[str]
         costs = [cost_words(one[key], texts) for key in ("cost", "counterpart_cost")]
         where = where_words(texts, document, one["row"])
         lines += wrapped(f"  {where}: {costs[0]}, {one['counterpart']}: {costs[1]}", indent="    ")
+    hold = texts("person.hold", how=option("held"))
+    lines += ["", *wrapped(change_words(document["settings"], texts), hold)] if lines else []
     return lines, wrapped(f"{badge}:", *sentences)

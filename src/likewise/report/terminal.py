@@ -18,7 +18,7 @@ from likewise.auditing.inference.verdict import Badge, Bracket, gap_words
 from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words, rounded_like, shown_cell
 from likewise.core.intervals import Measure
-from likewise.core.messages import Message, Texts
+from likewise.core.messages import Message, Texts, contained
 from likewise.core.plain import named
 from likewise.core.progress import open_console
 from likewise.core.text import interval_ends, printable, short_number, value_words
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _STYLES: dict[Badge, str] = {
     "depends": "bold red",
     "not_found": "bold blue",
-    "independent": "bold green",
+    "independent": "bold blue",
     "not_read": "bold blue",
     "unanswered": "bold yellow",
 }
@@ -42,7 +42,7 @@ _STYLES: dict[Badge, str] = {
 _COLOURS: dict[Badge, str] = {
     "depends": "#c2410c",
     "not_found": "#3f6fb0",
-    "independent": "#008060",
+    "independent": "#3f6fb0",
     "not_read": "#3f6fb0",
     "unanswered": "#8a6100",
 }
@@ -110,8 +110,8 @@ def print_audit(
     Depends on sex: The dependence is to the disadvantage of people recorded as F.
     Of 2 people with sex recorded as F, 1 would gain and 0 would lose the favourable
     decision if recorded as M; of 2 recorded as M, 0 would gain and 0 would lose it
-    if recorded as F. In all, 1 of 4 people (25.0%) would get another decision if
-    only the entry for sex were different.
+    if recorded as F. Gains and losses together, each person once: 1 of 4 people
+    (25.0%) would get another decision if only the entry for sex were different.
     """
     out = console or open_console()
     if full:
@@ -160,7 +160,7 @@ def audit_lines(
         return parts
 
     first, *more = filter(None, (disadvantage(result), found.sentence))
-    verdict = wrapped(Message("first.titled", title=found.title, sentence=first), *more, most=8)
+    verdict = wrapped(Message("first.titled", title=found.title, sentence=first), *more, most=9)
     if found.limit is not None:
         verdict += wrapped(found.limit.sentence, most=2)
     notes = _notes(result)
@@ -242,7 +242,7 @@ def _bars(result: AuditResult, say: Texts, width: int, lines: int) -> list[str]:
 
 def _exchange(row: Any, say: Texts) -> str:
     ends = (effect_words(say, value) or value_words(value) for value in (row["recorded"], row["instead"]))
-    return f"{row['attribute']}: {' → '.join(ends)}"
+    return f"{contained(str(row['attribute']))}: {' → '.join(ends)}"
 
 
 def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:

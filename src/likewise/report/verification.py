@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SHARES = ("proved", "flips", "undecided")
 _TONES: dict[str, Tone] = {
-    "unanswered": "open", "not_read": "plain", "depends": "bad", "independent": "good", "not_found": "plain"
+    "unanswered": "open", "not_read": "plain", "depends": "bad", "independent": "plain", "not_found": "plain"
 }  # fmt: skip
 # Lines in the terminal.
 _LINES = 20

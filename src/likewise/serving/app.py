@@ -136,9 +136,6 @@ def policy_of(page: str) -> str:
     return f"{own}; frame-ancestors 'none'"
 
 
-_LONGEST = 86_400.0
-
-
 class Application:
     """An ASGI application for one model.
 
@@ -306,19 +303,13 @@ def _number(text: str) -> int:
 def _question(said: Mapping[str, Any]) -> Question:
     """What is asked about a table, of the right kinds; whether its columns exist is another matter."""
     target, favourable = said.get("target"), said.get("favourable")
-    sensitive, seconds, sample = said.get("sensitive"), said.get("seconds"), said.get("sample")
-    limit = said.get("limit")
+    sensitive, sample, limit = said.get("sensitive"), said.get("sample"), said.get("limit")
     if target is not None and not isinstance(target, str):
         raise InputError("What the model predicts must be a column of the table, or nothing.")
     if not isinstance(sensitive, list) or not all(isinstance(name, str) for name in sensitive):
         raise InputError("Choose the sensitive columns.")
     if favourable is not None and not isinstance(favourable, str):
         raise InputError("The value that counts as 1 must be one of the target's.")
-    if seconds is not None:
-        number = not isinstance(seconds, bool) and isinstance(seconds, (int, float))
-        if not number or not 1 <= seconds <= _LONGEST:
-            raise InputError("The time for the search must be between 1 s and a day.")
-        seconds = float(seconds)
     if sample is not None and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 2):
         raise InputError(
             "The size of the sample must be a whole number of at least 2, or empty for all people."
@@ -327,9 +318,7 @@ def _question(said: Mapping[str, Any]) -> Question:
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 <= limit <= 1:
             raise InputError("The share of decisions that may change must be between 0 and 100%.")
         limit = float(limit)
-    return Question(
-        target or None, tuple(dict.fromkeys(sensitive)), favourable or None, seconds, sample, limit
-    )
+    return Question(target or None, tuple(dict.fromkeys(sensitive)), favourable or None, sample, limit)
 
 
 def _in_json(

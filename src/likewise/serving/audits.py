@@ -40,7 +40,6 @@ class Question:
     target: str | None
     sensitive: tuple[str, ...]
     favourable: str | None = None
-    seconds: float | None = None
     sample: int | None = None
     limit: float | None = None
 
@@ -138,6 +137,7 @@ class FrameAuditor:
     immutable: Sequence[str] = ()
     eps: float | None = None
     random_state: int = 0
+    budget_seconds: float | None = None
 
     @property
     def columns(self) -> Sequence[str] | None:
@@ -163,7 +163,6 @@ class FrameAuditor:
             read_people(table, asked),
             question.sensitive,
             favourable=question.favourable,
-            budget=question.seconds,
             limit=question.limit,
         )
         title = f"Audit of {self.name} on {table.name}"
@@ -175,15 +174,15 @@ class FrameAuditor:
         y: Any,
         sensitive: Sequence[str],
         on_progress: OnProgress | bool = False,
-        **asked: Any,
+        favourable: Any = None,
     ) -> Audited:
-        """Audit people in memory; `asked` are `favourable` and `budget` of `prepare_case`."""
+        """Audit people in memory."""
         _tell(on_progress, "Preparing")
         needed = (*sensitive, *self.immutable)
         check_columns(people, needed, owner="serve", name="X")
         loaded = self._loaded(people)
         request = table_request(loaded, self.metric, needed, target="y", keeps_missing=True)
-        case = self._case(loaded, take_people(people, y, request, name="X"), sensitive, **asked)
+        case = self._case(loaded, take_people(people, y, request, name="X"), sensitive, favourable=favourable)
         return self._audited(case, f"Audit of {self.name}", on_progress)
 
     def _loaded(self, people: pd.DataFrame | None) -> LoadedModel:
@@ -196,7 +195,6 @@ class FrameAuditor:
         sensitive: Sequence[str],
         *,
         favourable: Any = None,
-        budget: float | None = None,
         limit: float | None = None,
     ) -> Case:
         # The paper's audit runs only if it was asked for.
@@ -206,7 +204,7 @@ class FrameAuditor:
             domain=self.domain,
             eps=self.eps if self.eps is not None else 0.0 if alone else 0.1,
             random_state=self.random_state,
-            budget_seconds=budget,
+            budget_seconds=self.budget_seconds,
             limit=limit,
             worst_case=not alone,
         )

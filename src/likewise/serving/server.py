@@ -290,10 +290,8 @@ def start_server(
     if isinstance(sensitive_features, str) or not len(sensitive_features):
         allowed = "a list of columns, such as ['sex']"
         raise bad_parameter("serve", "sensitive_features", allowed, sensitive_features)
-    auditor = FrameAuditor(model, name, metric, domain, tuple(immutable), eps, random_state)
-    audited = auditor.audit(
-        table, y, tuple(sensitive_features), progress, favourable=favourable, budget=budget_seconds
-    )
+    auditor = FrameAuditor(model, name, metric, domain, tuple(immutable), eps, random_state, budget_seconds)
+    audited = auditor.audit(table, y, tuple(sensitive_features), progress, favourable=favourable)
     return RunningServer(
         lambda secrets: Application(
             secrets,

@@ -266,8 +266,7 @@ def _changed_words(result: AuditResult) -> Message:
         return Message("headline.name_favourable", count=said)
     moved = table[table["lose"] + table["gain"] > 0]
     if not len(moved):
-        nobody = Message("headline.no_favourable_change", favourable=str(result.favourable))
-        return Message("headline.both", count=said, effect=nobody)
+        return Message("headline.no_favourable_change", count=said, favourable=str(result.favourable))
     first = moved.iloc[0]
     swap = {LESS: (ANY, MORE), MORE: (ANY, LESS)}
     recorded, instead = swap.get(first["instead"], (first["instead"], first["recorded"]))

@@ -50,9 +50,10 @@ function spelled(sign) {
 }
 const printable = (text) => text.replace(/[\p{C}\p{Z}]/gu, (sign) => (harmless.includes(sign) ? sign : spelled(sign)));
 
-// As `contained` in messages.py: printable, and words from the right are isolated.
+// As `contained` in messages.py: printable, a space at the end is shown, and words from the right are isolated.
 function contained(text) {
-  const plain = printable(text);
+  const found = printable(text);
+  const plain = found.endsWith(" ") ? `“${found}”` : found;
   let depth = 0, balanced = true, open = false;
   for (const sign of plain) {
     depth += (sign === "\u2068") - (sign === "\u2069");

@@ -114,10 +114,9 @@ one("question").addEventListener("submit", async (event) => {
   if (!sensitive.length) return say("question-said", t("serving.script.no_sensitive"), true);
   one("start").disabled = true;
   try {
-    const seconds = Number(one("seconds").value) || null;
     const sample = Number(one("sample").value) || null;
     const limit = one("limit").value === "" ? null : Number(one("limit").value) / 100;
-    show(await send("/api/jobs", { table: table.table, target: one("target").value || null, favourable: one("favourable").value || null, sensitive, seconds, sample, limit }));
+    show(await send("/api/jobs", { table: table.table, target: one("target").value || null, favourable: one("favourable").value || null, sensitive, sample, limit }));
     one("job").scrollIntoView({ block: "nearest" });
   } catch (error) {
     say("question-said", error.message, true);
