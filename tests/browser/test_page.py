@@ -172,6 +172,7 @@ def test_words_from_the_right_turn_nothing_else_around(audit_page):
         contained("מין") + " 3 → 4",
         "🙂",
         "sex\x1b[2J\n\U000e0001",
+        "hours ",
     ]
     assert audit_page.js("return arguments[0].map(window.likewise.contained)", words) == [
         *map(contained, words)

@@ -27,7 +27,8 @@ def test_the_letter_says_what_would_change_the_decision(run, case, tmp_path):
     done = run("person", model, table, "--row", "12", *PAID, "-o", "letter.html", "-o", "found.json")
     assert done.code == 0, done.err
     # Line 12 is a woman of 30 hours; she needs 40, a man 35.
-    assert "hours from 30 to 40" in done.out.replace("\n", " ")
+    said = done.out.replace("\n", " ")
+    assert "hours 40 instead of 30" in said
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["least"]["status"] == "proved"
     assert found["least"]["changes"][0]["instead"] == 40
@@ -35,8 +36,13 @@ def test_the_letter_says_what_would_change_the_decision(run, case, tmp_path):
     assert twin["least"]["changes"][0]["instead"] == 35
     assert twin["difference"] == pytest.approx(found["least"]["cost"] / -2)
     page = (tmp_path / "letter.html").read_text()
-    assert "hours from 30 to 40" in page
+    assert "hours 40 instead of 30" in page
     assert "50.0% less" in page
+    # What a change is, and in which unit it costs what it costs.
+    for told in ("It is not advice", "spans of the middle 80% of people"):
+        assert told in said
+        assert told in page
+    assert "--only-up COLUMN" in said
 
 
 def test_german(run, case):

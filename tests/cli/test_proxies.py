@@ -56,6 +56,7 @@ def test_a_column_that_stands_in_is_named(run, case, tmp_path):
     said = done.out.replace("\n", " ")
     assert "The model does not read sex" in said
     assert "height moves" in said
+    assert all(f"{word}: " in said for word in ("Carries", "Moves", "Needed"))
     assert len(done.out.splitlines()) <= 20
     assert max(map(len, done.out.splitlines())) <= 80
     page = (tmp_path / "page.html").read_text()

@@ -465,6 +465,9 @@ def test_duck_typed_estimators_and_own_conversion():
     class Duck:
         classes_ = np.array([0, 1])
 
+        def fit(self, rows, y):
+            return self
+
         def predict(self, rows):
             return (rows[:, 0] > 0).astype(int)
 

@@ -186,6 +186,15 @@ def test_a_choice_is_green_only_if_it_is_no_less_fair_to_people_held_out():
     assert 'class="card answer is-plain"' in page
 
 
+@pytest.mark.parametrize("limit", [None, 1.0])
+def test_no_badge_of_an_audit_looks_like_all_is_good(limit):
+    """Broke once: a green tick beside "Not read by the model", since the limit was kept."""
+    frame = people(40)
+    for score in (lambda t: t["skill"] > 0, lambda t: t["sex"] == "M"):
+        page = render_html(document_of(lw.audit(score, frame, sensitive_features=["sex"], limit=limit)))
+        assert "is-good" not in page.split("<body")[1]
+
+
 def test_pairs_without_a_share_are_counted_and_not_called_none_of_everybody():
     frame = people(40).assign(sex=lambda table: (table["sex"] == "M").astype(int))
     asked = lw.verify(

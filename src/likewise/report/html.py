@@ -388,8 +388,9 @@ class _AuditParts:
             review = texts(who, **said) if gain else texts("page.next.review_listed")
             review = " ".join(filter(None, (review, self._against(gain or 0))))
             lose = (self.summary["directions"] or {}).get("lose")
-            mend = "_number" if self.summary["changed"] is None else "_keep" if lose else ""
-            mend = texts(f"page.next.mend{mend}", n=lose, favourable=self.favourable)
+            mend = "page.next.mend_keep" if lose else "page.next.mend"
+            mend = "page.next.mend_number" if self.summary["changed"] is None else mend
+            mend = texts(mend, n=lose, favourable=self.favourable)
             return [*steps, review, texts("page.next.decide", columns=moving), mend]
         proxies = texts("page.next.proxies", columns=columns)
         if any(row.get("rate") is not None for row in self.summary["group_rates"] or ()):
