@@ -8,7 +8,6 @@ split at a row that reaches it. Any difference beyond the rounding of that row w
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -49,8 +48,11 @@ class Asker:
 
     def shown(self, values: FloatArray) -> tuple[Any, FloatArray]:
         """Return rows as the model takes them, and the values that they hold."""
-        if not self._sees_table:
-            values = self._stored(values)
+        if not self._sees_table and self.place.encoding is not None:
+            # As their columns hold them: what is listed is what the model was asked about.
+            pairs = zip(self.layout.columns, values.T, strict=True)
+            stored = [column.stored(part) if column.kind == "continuous" else part for column, part in pairs]
+            values = np.stack(stored, axis=1)
         x: Any = self.layout.encode(values)
         if not self._sees_table:
             return self.place.encoded_for_model(x), values
@@ -63,16 +65,6 @@ class Asker:
             if column.kind != "categorical":
                 seen[:, i] = table[column.name].to_numpy(dtype=np.float64)
         return (self.place.for_model(table) if self.place.raw else table), seen
-
-    def _stored(self, values: FloatArray) -> FloatArray:
-        """Return values as their columns hold them: what is listed is what the model was asked about."""
-        if self.place.encoding is None:
-            return values
-        columns = [
-            column.stored(part) if column.kind == "continuous" else part
-            for column, part in zip(self.layout.columns, values.T, strict=True)
-        ]
-        return np.stack(columns, axis=1)
 
     def losses(self, values: FloatArray, targets: Any) -> tuple[FloatArray, FloatArray]:
         """Return the model's own losses of rows under targets (class positions, or numbers), and what was shown."""
@@ -181,7 +173,17 @@ def uniform_rows(layout: TableLayout, rng: np.random.Generator, count: int) -> F
 
 def random_rows(layout: TableLayout, people: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:
     """Rows of a domain: values of people and values of the domain mixed column by column, and every category."""
-    special = [list(_special(layout, i)) for i in range(layout.n_columns)]
+    # Every category, or the ends of a range with their neighbours and the sentinels inside it.
+    special: list[list[float]] = []
+    for column in layout.columns:
+        if column.categories:
+            special.append([float(code) for code in range(len(column.categories))])
+            continue
+        low, high = _range(column)
+        whole = column.kind == "integer"
+        after = low + 1.0 if whole else np.nextafter(low, np.inf)
+        before = high - 1.0 if whole else np.nextafter(high, -np.inf)
+        special.append([v for v in (low, after, before, high, *_SENTINELS) if low <= v <= high])
     total = count + sum(map(len, special))
     rows = uniform_rows(layout, rng, total)
     if len(people):
@@ -200,35 +202,8 @@ def _range(column: Any) -> tuple[float, float]:
     return (np.ceil(low), np.floor(high)) if column.kind == "integer" else (low, high)
 
 
-def _special(layout: TableLayout, i: int) -> Iterator[float]:
-    """Every category, or the ends of a range with their neighbours and the sentinels inside it."""
-    column = layout.columns[i]
-    if column.categories:
-        yield from map(float, range(len(column.categories)))
-        return
-    low, high = _range(column)
-    whole = column.kind == "integer"
-    after = low + 1.0 if whole else np.nextafter(low, np.inf)
-    before = high - 1.0 if whole else np.nextafter(high, -np.inf)
-    yield from (value for value in (low, after, before, high, *_SENTINELS) if low <= value <= high)
-
-
-# A network of a table's own numbers as a network of encoded rows: the encoding goes into the first layer.
-
-
-def of_encoded_rows(net: Layers, layout: TableLayout, names: Sequence[str] | None) -> Layers:
-    """Put the way from encoded rows to the table's numbers in front of a network: W(Ax + c) + b = (WA)x + (Wc + b)."""
-    wanted = [column.name for column in layout.columns] if names is None else list(names)
-    if len(wanted) != net.n_inputs:
-        raise InputError(
-            f"bounds: the network takes {net.n_inputs} columns of the table, and the domain has {len(wanted)} of them. "
-            "Pass the domain of its table."
-        )
-    return behind(net, AffineMap(*affine_of(layout, raw_sources(layout, wanted))))
-
-
 def behind(net: Layers, numbers: AffineMap) -> Layers:
-    """Put an affine map in front of a network."""
+    """Put an affine map in front of a network: W(Ax + c) + b = (WA)x + (Wc + b)."""
     weight, bias = net.weights[0], net.biases[0]
     sizes = (np.abs(weight), np.abs(bias)) if net.first_sizes is None else net.first_sizes
     per_unit = sizes[0] @ np.abs(numbers.matrix)
@@ -292,9 +267,18 @@ def _without_owner(sentence: str) -> str:
 
 def family_in(problem: AuditProblem) -> TreeFamily | NetworkFamily:
     """Return the family of an audit's model, once it has given the model's own answers."""
-    place = problem.coordinates
     if problem not in _CHECKED:
-        _CHECKED[problem] = _checked(problem, place)
+        place = problem.coordinates
+        try:
+            if place not in _KNOWN:
+                clock = time.perf_counter()
+                _KNOWN[place] = family_at(place, problem.X), time.perf_counter() - clock
+            family = _KNOWN[place][0]
+            asker = Asker(place, family.layout)
+            check_rows(family, asker, family.layout.values(problem.X), decides=problem.decides)
+            _CHECKED[problem] = family
+        except InputError as error:
+            _CHECKED[problem] = error
     found = _CHECKED[problem]
     if isinstance(found, InputError):
         raise found
@@ -310,20 +294,6 @@ def seconds_to_read(problem: AuditProblem) -> float:
     """How long it took, or about takes, to read an audit's model and to compare it with its own answers."""
     known = _KNOWN.get(problem.coordinates)
     return (0.2 if is_loaded() else 0.8) + 3.0 * problem.seconds_to_ask if known is None else known[1]
-
-
-def _checked(problem: AuditProblem, place: Coordinates) -> TreeFamily | NetworkFamily | InputError:
-    try:
-        if place not in _KNOWN:
-            clock = time.perf_counter()
-            found = family_at(place, problem.X)
-            _KNOWN[place] = found, time.perf_counter() - clock
-        family = _KNOWN[place][0]
-        asker = Asker(place, family.layout)
-        check_rows(family, asker, family.layout.values(problem.X), decides=problem.decides)
-    except InputError as error:
-        return error
-    return family
 
 
 def family_at(place: Coordinates, people: FloatArray) -> TreeFamily | NetworkFamily:
@@ -370,5 +340,13 @@ def _network(
         return net if own.is_identity else behind(net, own)
     if encoded:
         return net
+    # A network of the table's own numbers: the encoding goes into the first layer.
     names = adapter.feature_names
-    return of_encoded_rows(net, layout, None if names is None or are_made_up(names) else names)
+    unnamed = names is None or are_made_up(names)
+    wanted = [column.name for column in layout.columns] if unnamed else list(names)
+    if len(wanted) != net.n_inputs:
+        raise InputError(
+            f"bounds: the network takes {net.n_inputs} columns of the table, and the domain has {len(wanted)} of them. "
+            "Pass the domain of its table."
+        )
+    return behind(net, AffineMap(*affine_of(layout, raw_sources(layout, wanted))))

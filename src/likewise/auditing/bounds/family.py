@@ -10,6 +10,16 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.regions import Arrays, Regions, Split, TableLayout
+from likewise.auditing.search.person_moves import (
+    COUNT,
+    DECISIONS,
+    HINGE,
+    HOT,
+    PROBABILITIES,
+    SCORES,
+    SQUARED,
+    START,
+)
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
@@ -133,6 +143,37 @@ def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | f
     return label
 
 
+_NO_INTEGERS = np.zeros(0, dtype=np.int64)
+_NO_TREES = (
+    _NO_INTEGERS,
+    np.zeros((0, 4), dtype=np.int32),
+    np.zeros((0, 1), dtype=np.uint64),
+    np.zeros((0, 0, 0)),
+    0,
+    np.zeros(0, dtype=np.int32),
+    np.zeros(1, dtype=np.int64),
+)
+_NO_LAYERS = np.zeros((0, 0)), np.zeros(0), _NO_INTEGERS, np.zeros((0, 0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class MoveArrays:
+    """A model as the compiled search around a person takes it (`search.person_moves`): its trees or its layers.
+
+    Few arrays go through the compiled functions: with many of them compiling takes minutes.
+    """
+
+    is_tree: bool
+    trees: tuple[Any, ...]
+    layers: tuple[Any, ...]
+    # How components become a loss.
+    loss: tuple[Any, ...]
+    cuts: FloatArray
+    # What is known of columns, (P + 1, 7); the last row closes what begins with a column.
+    columns: IntArray
+    n_components: int
+
+
 class Family(ABC):
     """What was read off a model, as functions of rows of values, and what follows for regions.
 
@@ -211,6 +252,20 @@ class Family(ABC):
         # As low as answered probabilities with an error can make them: −log(p + error).
         lowered = np.maximum(-np.log(np.exp(-losses) + self._answered), 0.0)
         return np.asarray(np.minimum(lowered, losses))
+
+    def _move_arrays(self, *, trees: tuple[Any, ...] | None = None, layers: Any = None) -> MoveArrays:
+        """What the compiled search takes of either; the other is empty, and so are the cuts."""
+        parts, loss = self.parts, self.parts.loss
+        columns = np.zeros((self.layout.n_columns + 1, 7), dtype=np.int64)
+        for p, column in enumerate(self.layout.columns):
+            columns[p, [START, HOT, COUNT]] = column.start, column.width > 1, len(column.categories)
+        if isinstance(loss, CrossEntropy):
+            code, least, most = PROBABILITIES if parts.probabilities else SCORES, loss.floor, loss.upper_bound
+        else:
+            code, least, most = {Hinge: HINGE, ZeroOne: DECISIONS, Squared: SQUARED}[type(loss)], 0.0, np.inf
+        about = code, float(least), float(most), parts.ties
+        given = trees or _NO_TREES, layers or _NO_LAYERS
+        return MoveArrays(trees is not None, *given, about, np.zeros(0), columns, parts.n_components)
 
     def _highest_losses(self, components: FloatArray, targets: Any) -> FloatArray:
         """Loss of components, as high as the model's own answers may make it."""

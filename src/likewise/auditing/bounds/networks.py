@@ -12,10 +12,10 @@ from likewise.auditing.bounds.family import (
     Components,
     Family,
     LossBound,
+    MoveArrays,
     sure_decisions,
 )
 from likewise.auditing.bounds.linear_bounds import Hidden, Lines, hidden_bounds, output_lines
-from likewise.auditing.bounds.moves import MoveArrays, layer_arrays
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, encoded_box, everything, halves
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError
@@ -72,8 +72,22 @@ class NetworkFamily(Family):
 
     @cached_property
     def moves(self) -> MoveArrays:
-        """The layers for a search by moves of single columns."""
-        return layer_arrays(self.net, self._head, self.layout, self.parts.loss, self.parts)
+        """The layers for a search by moves, with what the last adds to the components of every label; biases come last."""
+        net, head, mixing = self.net, self._head, self.parts.mixing
+        last = np.einsum("lck,cj->lkj", mixing, head @ net.weights[-1])
+        offset = np.einsum("lck,c->lk", mixing, head @ net.biases[-1])
+        hidden = [
+            np.column_stack([weight, bias])
+            for weight, bias in zip(net.weights[:-1], net.biases[:-1], strict=True)
+        ]
+        return self._move_arrays(
+            layers=(
+                np.ascontiguousarray(hidden[0] if hidden else np.zeros((0, self.layout.width + 1))),
+                np.concatenate([np.zeros(0), *(layer.ravel() for layer in hidden[1:])]),
+                np.array([len(layer) for layer in hidden], dtype=np.int64),
+                np.ascontiguousarray(np.concatenate([last, offset[:, :, None]], axis=2)),
+            )
+        )
 
     def state(self, n: int) -> FloatArray:
         """Nothing is known of any hidden unit, (n, 2, U)."""

@@ -152,7 +152,10 @@ class TableTrees:
         for node in inner:
             if layout.is_category[column[node]]:
                 group[node] = len(masks)
-                masks.append(_mask(trees, int(node), layout, sources[trees.feature[node]]))
+                mask, codes = np.zeros(layout.n_categories, np.uint8), np.arange(layout.count[column[node]])
+                source = sources[trees.feature[node]]
+                mask[layout.its(column[node])] = trees.goes_left(int(node), source(codes.astype(np.float64)))
+                masks.append(mask)
         on_codes = inner[(group[inner] < 0) & (trees.last[inner] > trees.first[inner])]
         if len(on_codes):
             name = layout.columns[column[on_codes[0]]].name
@@ -268,13 +271,6 @@ class TableTrees:
         for p in np.flatnonzero(layout.is_category):
             possible &= allowed[:, layout.its(p)].any(axis=1)
         return low, high, allowed, possible
-
-
-def _mask(trees: TreeEnsemble, node: int, layout: TableLayout, source: FeatureSource) -> ByteArray:
-    mask = np.zeros(layout.n_categories, dtype=np.uint8)
-    codes = np.arange(layout.count[source.column], dtype=np.float64)
-    mask[layout.its(source.column)] = trees.goes_left(node, source(codes))
-    return mask
 
 
 def _cuts(trees: TreeEnsemble, nodes: IntArray, layout: TableLayout, source: FeatureSource) -> FloatArray:

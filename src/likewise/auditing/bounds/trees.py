@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.family import Components, Family, LossBound
-from likewise.auditing.bounds.moves import MoveArrays, tree_arrays
+from likewise.auditing.bounds.family import Components, Family, LossBound, MoveArrays
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, halves
 from likewise.auditing.bounds.shared_costs import LeafPaths, shared_costs
 from likewise.auditing.bounds.tree_tables import FeatureSource, TableTrees
+from likewise.auditing.search.person_moves import COLUMN, CUT, FIRST_CELL, FIRST_CUT, LEFT, RIGHT
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.compiled import compiled
 from likewise.models.losses import Loss, Squared, ZeroOne
@@ -163,8 +164,43 @@ class TreeFamily(Family):
 
     @cached_property
     def moves(self) -> MoveArrays:
-        """The trees for a search by moves of single columns."""
-        return tree_arrays(self.trees, self.layout, self.parts.loss, self.parts)
+        """The trees for a search by moves: every cut a place among the cuts of its column, every set of categories bits."""
+        trees, layout = self.trees, self.layout
+        inner = trees.left >= 0
+        used = inner & (trees.group < 0) & np.isfinite(trees.cut)
+        cuts = [np.unique(trees.cut[used & (trees.column == p)]) for p in range(layout.n_columns)]
+        words = max(1, -(-int(layout.count.max(initial=0)) // 64))
+        masks = np.zeros((max(len(trees.goes_left), 1), words), dtype=np.uint64)
+        # What a walk asks of a node stands side by side: its children, its column (−1 − p of categories), its cut or set.
+        nodes = np.empty((len(trees.left), 4), dtype=np.int32)
+        nodes[:, LEFT], nodes[:, RIGHT] = trees.left, trees.right
+        nodes[:, COLUMN] = np.where(trees.group >= 0, -1 - trees.column, trees.column)
+        nodes[:, CUT] = np.where(trees.group >= 0, trees.group, np.where(trees.cut > 0, 2**30, -1))
+        for p, part in enumerate(cuts):
+            at = used & (trees.column == p)
+            nodes[at, CUT] = np.searchsorted(part, trees.cut[at])
+        for node in np.flatnonzero(inner & (trees.group >= 0)):
+            p, g = trees.column[node], trees.group[node]
+            for code in np.flatnonzero(trees.goes_left[g, layout.its(p)]):
+                masks[g, code // 64] |= np.uint64(1) << np.uint64(code % 64)
+        # What is summed before any tree stands behind the last leaf.
+        values = np.ascontiguousarray(np.concatenate([trees.values, trees.base[:, None]], axis=1))
+        # The nodes of each column one after the other, so that a move of one column asks these alone.
+        split = np.flatnonzero(inner)
+        split = split[np.argsort(trees.column[split], kind="stable")]
+        first = np.searchsorted(trees.column[split], np.arange(layout.n_columns + 1))
+        level, depth = trees.roots, 1
+        while len(level):
+            level = level[trees.left[level] >= 0]
+            level = np.unique(np.concatenate([trees.left[level], trees.right[level]]))
+            depth += 1
+        asked = split.astype(np.int32), first.astype(np.int64)
+        found = self._move_arrays(trees=(trees.roots.astype(np.int64), nodes, masks, values, depth, *asked))
+        found.columns[1:, FIRST_CUT] = np.cumsum([len(part) for part in cuts])
+        # Cells of a column: its categories, or one more than its cuts; and one where the sums of differences end.
+        count = np.where(layout.is_category, layout.count, np.diff(found.columns[:, FIRST_CUT]) + 1)
+        found.columns[1:, FIRST_CELL] = np.cumsum(count + 1)
+        return replace(found, cuts=np.concatenate([*cuts, np.zeros(0)]))
 
     def state(self, n: int) -> IntArray:
         """Every tree at its root, (n, T)."""

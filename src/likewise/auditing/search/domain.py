@@ -4,7 +4,7 @@ Nothing is asked of the model but its loss; a tree model also says where it spli
 λ. What is found for a person depends on that person, the model, the metric and the domain alone, never on who else is
 audited.
 
-From a row every single move is known (`bounds.moves`, for models that were read) or estimated from what the move did to
+From a row every single move is known (`person_moves`, for models that were read) or estimated from what the move did to
 the person's own row (for a black box). For every λ the best row so far is moved on from, once: what is seen there serves
 all λ. A person is done when no move from any of their best rows promises more.
 """
@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from likewise.auditing.bounds.families import family_in, is_read, seconds_to_read
-from likewise.auditing.bounds.moves import MoveArrays
+from likewise.auditing.bounds.family import MoveArrays
 from likewise.auditing.bounds.regions import MetricArrays, TableLayout
 from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.black_box import BlackBoxMoves, loss_unit, split_points
 from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.auditing.search.person_moves import (
+    COUNT,
+    FIRST_CUT,
     FIRST_OPTION,
     LENGTH,
     PLACE,
@@ -290,6 +292,12 @@ class MoveSearch:
         label = np.zeros(n, dtype=np.int64) if regression else target
         told = (model.is_tree, model.trees, model.layers, model.cuts, columns, model.n_components)
         numbers = np.ascontiguousarray(np.column_stack([layout.mean, layout.scale, ends]))
+        # Between which cuts values lie, or which category they are; at a cut itself a value goes left.
+        cells = np.zeros(options.value.shape, dtype=np.int32)
+        for p in range(layout.n_columns) if model.is_tree else ():
+            at, cuts = options.column == p, model.cuts[columns[p, FIRST_CUT] : columns[p + 1, FIRST_CUT]]
+            value = options.value[:, at]
+            cells[:, at] = value if columns[p, COUNT] else np.searchsorted(cuts, value, side="left")
         rows, found = np.empty((n, ROOM, 2, layout.n_columns)), np.empty((n, ROOM, 2))
         count = np.empty(n, dtype=np.int64)
         search_people(
@@ -299,7 +307,7 @@ class MoveSearch:
             model.loss,
             options.known,
             options.column,
-            model.cells(options.value, options.column),
+            cells,
             label,
             target.astype(np.float64),
             self.goal,
