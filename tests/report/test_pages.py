@@ -482,7 +482,7 @@ def test_people_are_named_by_their_line_of_the_file(tmp_path):
     from likewise.auditing.auditor import audit_case
     from likewise.auditing.case import prepare_case, table_request
     from likewise.auditing.first_answer import AuditRequest
-    from likewise.auditing.python_case import loaded_model
+    from likewise.auditing.sources import loaded_model
     from likewise.data.case import read_people
 
     loaded = loaded_model(lw.models.as_model(model, takes_frame=True))

@@ -1,6 +1,6 @@
 """The verb `audit`: does a model decide differently when only the sensitive columns change, for whom, and how sure is that.
 
-A model and a table are brought together (`python_case`, `case`), and the first question is answered by asking about
+A model and a table are brought together (`sources`, `case`), and the first question is answered by asking about
 everybody's counterparts (`first_answer`). If a metric, ε or a search is asked for, the auditor's problem of the paper
 follows (`worst_case`): the problem and the searches, what they find, λ* and what follows from it. Tables in Parquet files go
 through the same steps part by part (`partitions`).
@@ -18,8 +18,8 @@ from likewise.auditing.case import Case, with_encoding
 from likewise.auditing.first_answer import AuditRequest, answer_first_question, guess_favourable
 from likewise.auditing.partitions.engine import Engine, LocalEngine
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.python_case import table_case
 from likewise.auditing.results.audit_result import AuditResult, Scope
+from likewise.auditing.sources import table_case
 from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.core.plain import plain_cell

@@ -16,7 +16,6 @@ import numpy as np
 from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.partitions.tables import ParquetTable
-from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.core.messages import Message
@@ -99,6 +98,8 @@ class Case:
     @property
     def table(self) -> ParquetTable | None:
         """The files, which hold their labels themselves, if people are read part by part."""
+        from likewise.auditing.sources import StreamedPeople
+
         people = self.found.people
         if not isinstance(people, StreamedPeople):
             return None

@@ -1,4 +1,4 @@
-"""Where the people of an audit come from: a table in memory, or Parquet files that are read part by part."""
+"""Where the people of an audit come from: a table of Python, a file, or Parquet files that are read part by part."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.case import Case, MatchedPeople, match_people, prepare_case, table_request
+from likewise.auditing.first_answer import AuditRequest
 from likewise.auditing.partitions.engine import Engine, LocalEngine
 from likewise.auditing.partitions.tables import (
     ParquetTable,
@@ -25,9 +27,11 @@ from likewise.auditing.partitions.tables import (
     survey,
     value_counts,
 )
-from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, with_columns
+from likewise.core.checks import check_labels, check_same_length
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas, with_columns
 from likewise.core.text import option
+from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
 from likewise.data.case import (
     Counted,
     People,
@@ -46,6 +50,8 @@ from likewise.data.missing_values import MissingCells, fill_of
 from likewise.data.opening import MemoryFile, TableChoices, open_file
 from likewise.data.table_files import ReadTable, read_table, table_rows
 from likewise.data.target import binary_labels
+from likewise.models.model import Model
+from likewise.models.model_files import LoadedModel
 
 if TYPE_CHECKING:
     from likewise.core.checks import IntArray
@@ -177,7 +183,9 @@ def _stream(
         ignore=tuple(choices.ignore),
         clean=partial(_cleaned, choices=choices, text=text) if marked or text else None,
     )
-    _check_names(table, owner, asked)
+    nobody = pd.DataFrame(columns=pd.Index(table.names))
+    check_names(nobody, owner, asked)
+    check_columns(nobody, choices.ignore, owner=owner, name="table")
     parts = table.parts()
     supplied = sum(part.rows for part in parts)
     if not supplied:
@@ -207,11 +215,19 @@ def _stream(
     stays = ~np.isin(numbers, dropped)
     labels = None if target is None else frame.loc[stays, target]
     few = supplied <= SAMPLE_ROWS
-    fills = None if few else _fills(runner, table, gaps)
+    # What fills the gaps of columns: the median or the most frequent value of everybody.
+    counts = {} if few else value_counts(runner, table, table.parts(), gaps)
+    fills = None if few else {name: fill_of(found, table.dtypes[name]) for name, found in counts.items()}
     people = take_people(features[stays], labels, asked, name=owner, fills=fills)
     missing = people.missing
     if missing is not None and missing.held and not few:
-        missing = replace(missing, held=_held(runner, table, missing))
+        # All values of the columns that go to the model as they are.
+        counts = value_counts(runner, table, table.parts(), list(missing.held))
+        held = {}
+        for column, kept in missing.held.items():
+            both = pd.concat([pd.Series(counts[column].index), pd.Series(kept)])
+            held[column] = pd.Index(both.unique(), dtype=kept.dtype)
+        missing = replace(missing, held=held)
     n = supplied - len(dropped)
     notes.append(f"{n:,} people are read part by part.")
     return StreamedPeople(
@@ -241,22 +257,126 @@ def _cleaned(frame: pd.DataFrame, *, choices: TableChoices, text: bool) -> pd.Da
     return with_empty_cells(whole, choices, part=True)
 
 
-def _check_names(table: ParquetTable, owner: str, asked: TableRequest) -> None:
-    nobody = pd.DataFrame(columns=pd.Index(table.names))
-    check_names(nobody, owner, asked)
-    check_columns(nobody, asked.choices.ignore, owner=owner, name="table")
+# A model and a table of Python, prepared as the command line does with files.
 
 
-def _fills(engine: Engine, table: ParquetTable, gaps: Sequence[str]) -> dict[str, Any]:
-    """What fills the gaps of columns: the median or the most frequent value of everybody."""
-    counts = value_counts(engine, table, table.parts(), gaps)
-    return {name: fill_of(found, table.dtypes[name]) for name, found in counts.items()}
+def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None) -> LoadedModel:
+    """Return a model of Python as the preparation takes it; one that was fitted on a table with words takes the table."""
+    if isinstance(model, LoadedModel):
+        return model
+    if isinstance(model, Model):
+        return LoadedModel(model if loss is None else model.with_loss(loss), "import path")
+    loaded = LoadedModel(model, "import path")
+    names = None if isinstance(model, type) else getattr(model, "feature_names_in_", None)
+    if names is not None and frame is not None and set(names) <= set(frame.columns):
+        words = any(frame[name].dtype.kind not in "biuf" for name in names)
+        if words and not (loaded.under(loss) if loss else loaded.model).takes_frame:
+            return LoadedModel(loaded.under(loss or "auto", True), "import path")
+    return loaded
 
 
-def _held(engine: Engine, table: ParquetTable, missing: MissingCells) -> dict[str, pd.Index[Any]]:
-    """All values of the columns that go to the model as they are."""
-    counts = value_counts(engine, table, table.parts(), list(missing.held))
-    return {
-        name: pd.Index(pd.concat([pd.Series(counts[name].index), pd.Series(kept)]).unique(), dtype=kept.dtype)
-        for name, kept in missing.held.items()
-    }
+def sensitive_names(names: Any, owner: str, *, some: bool = True) -> tuple[str, ...]:
+    """Return the sensitive columns, each once, or raise if no list, or none of `some`, was passed."""
+    if isinstance(names, str) or (some and not len(names)):
+        allowed = "a list of columns, such as ['sex']"
+        raise bad_parameter(owner, "sensitive_features", allowed=allowed, got=names)
+    return tuple(dict.fromkeys(names))
+
+
+def table_case(
+    asked: AuditRequest,
+    X: Any,
+    y: Any,
+    sensitive_features: Sequence[str],
+    *,
+    favourable: Any = None,
+    missing: str = "auto",
+    engine: Engine | None = None,
+) -> Case:
+    """Bring a model and a table of Python together, whose sensitive columns are named."""
+    owner = "audit"
+    names = sensitive_names(sensitive_features, owner)
+    if y is None and asked.delta is not None:
+        raise InputError(
+            "audit: 'delta' limits what is added to the mean loss, which needs labels. Pass 'y'."
+        )
+    if asked.encoded or declared_encoded(X):
+        raise InputError(
+            "audit: 'sensitive_features' names columns of a table in original units, and 'X' is encoded. Pass the table."
+        )
+    # Sensitive columns are exchanged anyway.
+    parts = tuple(
+        part
+        for part in (() if asked.edits is None else read_edits(asked.edits, owner=owner))
+        if not (isinstance(part, Edit) and part == Edit(part.column) and part.column in names)
+    )
+    needed = (*names, *edited_columns(parts))
+    choices = TableChoices(missing=missing)
+    if isinstance(X, (str, Path)):
+        if y is not None and not isinstance(y, str):
+            allowed = "the name of the target column if 'X' is a path"
+            remedy = "Pass the name, and as 'favourable' the value that counts as 1."
+            raise bad_parameter(owner, "y", allowed=allowed, got=f"a {type(y).__name__}", remedy=remedy)
+        loaded = loaded_model(asked.model, loss=asked.loss)
+        request = table_request(loaded, asked.metric, needed, target=y, choices=choices, keeps_missing=True)
+        people = open_people(Path(X), request, engine)
+        if people.counted == "row":
+            # As in a table that is read first: result.people["row"] is what `iloc` takes.
+            people = replace(people, places=people.positions, counted="position")
+    else:
+        frame = named_table(X, owner)
+        check_columns(frame, needed, owner=owner, name="X")
+        if y is not None:
+            indexed = isinstance(y, (pd.Series, pd.DataFrame)) and len(y) == len(frame)
+            if indexed and not y.index.equals(frame.index):
+                # By name and by position they would differ.
+                unique = y.index.is_unique and frame.index.is_unique
+                if unique and y.index.isin(frame.index).all():
+                    raise InputError(
+                        "audit: the index of 'y' has the labels of that of 'X' in another order. Pass y.loc[X.index] if they "
+                        "name the same people, or y.to_numpy() if the rows belong together by their position."
+                    )
+            y = check_labels(y, owner=owner, min_classes=1, gaps=True)
+            check_same_length(owner, X=frame, y=y)
+        loaded = loaded_model(asked.model, frame, asked.loss)
+        people = take_table(loaded, frame, y, needed, choices, asked.metric)
+    ready = replace(asked, edits=parts)
+    return prepare_case(loaded, people, ready, sensitive=names, favourable=favourable, missing=missing)
+
+
+def match_table(
+    model: Any, X: Any, y: Any, names: Sequence[str], *, missing: str, columns: Any = None, owner: str
+) -> MatchedPeople:
+    """Bring a model and a table of Python together for a question about decisions alone."""
+    frame = named_table(X, owner)
+    check_columns(frame, names, owner=owner, name="X")
+    loaded = loaded_model(model, frame)
+    people = take_table(loaded, frame, y, names, TableChoices(missing=missing, columns=columns))
+    return match_people(loaded, people, needed=names, missing=missing)
+
+
+def named_table(X: Any, owner: str) -> pd.DataFrame:
+    """Return a table with named columns, or raise."""
+    if not is_frame(X):
+        raise bad_parameter(
+            owner,
+            "X",
+            allowed="a table with named columns",
+            got=f"a {type(X).__name__}",
+            remedy="Pass a DataFrame, so that the sensitive columns can be found by name.",
+        )
+    return to_pandas(X, owner=owner, name="X")
+
+
+def take_table(
+    loaded: LoadedModel,
+    frame: pd.DataFrame,
+    y: Any,
+    needed: Sequence[str],
+    choices: TableChoices,
+    metric: Any = None,
+) -> People:
+    """Take the people of a table in memory, with every column without which the model does not answer."""
+    target = None if y is None else "y"
+    request = table_request(loaded, metric, needed, target=target, choices=choices, keeps_missing=True)
+    return take_people(frame, y, request, name="X")

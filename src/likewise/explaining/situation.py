@@ -15,7 +15,7 @@ from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.case import MatchedPeople
 from likewise.auditing.inference.sanity import Finding
-from likewise.auditing.python_case import match_table, sensitive_names
+from likewise.auditing.sources import match_table, sensitive_names
 from likewise.auditing.verification.preparation import Prepared, prepare_found, prepare_matched
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.errors import InputError, LikewiseError, NotConvergedError, bad_parameter

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from likewise.auditing.case import match_people, table_model
-from likewise.auditing.python_case import loaded_model
+from likewise.auditing.sources import loaded_model
 from likewise.core.errors import InputError, is_installed
 from likewise.core.messages import Message
 from likewise.data.case import People, plans_of

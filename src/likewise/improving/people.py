@@ -15,7 +15,7 @@ from likewise.auditing.case import build_metric, table_request
 from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.editable_rows import MAX_VALUES, few_values
 from likewise.auditing.first_answer import AuditRequest
-from likewise.auditing.python_case import loaded_model
+from likewise.auditing.sources import loaded_model
 from likewise.auditing.worst_case import prepare_people, search_people
 from likewise.core.checks import (
     FloatArray,

@@ -15,7 +15,7 @@ from likewise.auditing.auditor import audit_case
 from likewise.auditing.case import Case, prepare_case, table_request
 from likewise.auditing.case_evaluation import evaluate_case
 from likewise.auditing.first_answer import AuditRequest
-from likewise.auditing.python_case import loaded_model
+from likewise.auditing.sources import loaded_model
 from likewise.core.frames import check_columns
 from likewise.data.case import People, read_people, take_people
 from likewise.data.opening import MemoryFile

@@ -16,7 +16,7 @@ from likewise.auditing.bounds.family import Family
 from likewise.auditing.case import MatchedPeople, with_encoding, with_unused
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.verdict import Badge
-from likewise.auditing.python_case import match_table, sensitive_names
+from likewise.auditing.sources import match_table, sensitive_names
 from likewise.auditing.verification.asked_shares import (
     Decide,
     Flip,
