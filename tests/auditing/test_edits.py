@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.editable_rows import editable_rows
-from likewise.auditing.search.candidate_rows import plan_candidates
+from likewise.auditing.editable_rows import editable_rows, plan_candidates
 from likewise.core.errors import InputError
 from likewise.counterfactuals.edits import Edit, read_edits
 from likewise.data import TabularDomain

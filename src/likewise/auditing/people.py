@@ -215,28 +215,6 @@ class TableCoordinates:
         away = np.abs(encoded - to_numpy(self.domain.nearest_valid(encoded)))
         return np.asarray((away <= 1e-6 * (1.0 + np.abs(encoded))).all(axis=1))
 
-    def check_possible(self, encoded: FloatArray, first: int = 0) -> None:
-        """Raise an error that names column, value and row where somebody cannot exist by the domain's own rules."""
-        outside = np.flatnonzero(~self.possible(encoded))
-        if not len(outside):
-            return
-        row = int(outside[0])
-        known = tabular(self.domain)
-        if known is not None:
-            found = known.validate(encoded[row : row + 1])[0]
-            what = f"column {found.column!r} = {found.value!r} ({found.reason})"
-        else:
-            inside = to_numpy(self.domain.nearest_valid(encoded[row : row + 1]))[0]
-            at = int(np.abs(encoded[row] - inside).argmax())
-            names = None if self.encoding is None else self.encoding.feature_names
-            name = f"column {names[at]!r}" if names is not None else f"column {at}"
-            what = f"{name} = {encoded[row, at]:.6g} (nearest possible {inside[at]:.6g})"
-        raise InputError(
-            f"audit: {len(outside):,} of {len(encoded):,} audited people cannot exist in the domain, first row "
-            f"{first + row}: {what}. Make the domain of all people, TabularDomain.from_frame(X) or ranges={{…}}, or "
-            "say encoded=True or encoded=False if the rows were taken in the wrong units."
-        )
-
     def fixed_names(self) -> tuple[str, ...]:
         """Names of the columns that the domain says may not change."""
         known = tabular(self.domain)
@@ -404,7 +382,12 @@ class AuditedPeople:
 
     def exchanging(self, edits: EditParts) -> Self:
         """Return the same people with what counterparts exchange; 0/1 columns of one attribute change together."""
-        exchanged = _together(edits, self.editable())
+        rows = self.editable()
+        alone = [part.column for part in edits if isinstance(part, Edit)]
+        fields = map(rows.field, dict.fromkeys([*alone, *rows.two_valued()]))
+        exchanged = one_hot_together(
+            edits, {one.name: (one.values, one.codes) for one in fields}, owner="audit"
+        )
         grouped = [part for part in exchanged if all(part is not one for one in edits)]
         together = edited_columns(tuple(grouped))
         if not together:
@@ -601,12 +584,3 @@ def rows_of(X: Any, coordinates: TableCoordinates) -> Any:
     if coordinates.encoding is not None and is_frame(X):
         return coordinates.encoding.read_encoded(X, owner="audit")
     return np.asarray(to_numpy(check_matrix(X, owner="audit")), dtype=np.float64)
-
-
-def _together(parts: EditParts, rows: EditableRows) -> EditParts:
-    """Exchange 0/1 columns that stand for one attribute together."""
-    alone = [part.column for part in parts if isinstance(part, Edit)]
-    fields = [rows.field(name) for name in dict.fromkeys([*alone, *rows.two_valued()])]
-    return one_hot_together(
-        parts, {field.name: (field.values, field.codes) for field in fields}, owner="audit"
-    )

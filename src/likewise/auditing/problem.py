@@ -54,35 +54,31 @@ def priced_distance(
 ) -> FloatArray:
     """Squared fair distance of paired rows, exactly 0 if it is rounding."""
     delta = first - second
-    distance = np.maximum(_squared_norm(metric, delta) if alone else metric.squared_norm(delta), 0.0)
+    moved, one, two = (np.einsum("ij,ij->i", rows, rows) for rows in (delta, first, second))
+    if alone:
+        # δᵀΣδ, each row by itself.
+        Q = metric.basis if metric.n_features else np.zeros((delta.shape[1], 0))
+        inside = np.einsum("ij,jk->ik", delta, Q)
+        distance = (inside**2 * (metric.scale + metric.values)).sum(axis=1)
+        if metric.scale != 0:
+            outside = delta - np.einsum("ik,jk->ij", inside, Q) if Q.shape[1] else delta
+            distance = distance + metric.scale * np.einsum("ij,ij->i", outside, outside)
+    else:
+        distance = metric.squared_norm(delta)
+    distance = np.maximum(distance, 0.0)
     largest = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
-    noise = 0.0 if exact else (4 * resolution) ** 2 * (_lengths(first) + _lengths(second))
-    free = distance <= largest * (COSTS_NOTHING * _lengths(delta) + noise)
+    noise = 0.0 if exact else (4 * resolution) ** 2 * (one + two)
+    free = distance <= largest * (COSTS_NOTHING * moved + noise)
     if exact:
         touched = np.zeros(delta.shape[1], dtype=bool)
         if metric.n_features is not None:
             basis = np.asarray(to_numpy(metric.null_space.basis), dtype=np.float64)
             touched = np.abs(basis).max(axis=1, initial=0.0) > COSTS_NOTHING
-        moved = (delta[:, ~touched] != 0).any(axis=1)
+        apart = (delta[:, ~touched] != 0).any(axis=1)
         # The square of a rounding may be less than any number there is.
-        distance = np.where(moved, np.maximum(distance, np.finfo(np.float64).tiny), distance)
-        free &= ~moved
+        distance = np.where(apart, np.maximum(distance, np.finfo(np.float64).tiny), distance)
+        free &= ~apart
     return np.where(free, 0.0, distance)
-
-
-def _lengths(rows: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _squared_norm(metric: Any, delta: FloatArray) -> FloatArray:
-    """δᵀΣδ, each row by itself."""
-    Q = metric.basis if metric.n_features else np.zeros((delta.shape[1], 0))
-    inside = np.einsum("ij,jk->ik", delta, Q)
-    total = (inside**2 * (metric.scale + metric.values)).sum(axis=1)
-    if metric.scale == 0:
-        return np.asarray(total)
-    outside = delta - np.einsum("ik,jk->ij", inside, Q) if Q.shape[1] else delta
-    return np.asarray(total + metric.scale * np.einsum("ij,ij->i", outside, outside))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -122,11 +118,6 @@ class Coordinates(TableCoordinates):
             return encoded, float(np.finfo(np.float64).eps)
         phi = to_numpy(self.metric.features(table))
         return phi.astype(np.float64), float(np.finfo(phi.dtype).eps)
-
-    def free_columns(self) -> tuple[str, ...]:
-        """Names of the columns whose every change costs nothing, and that may change."""
-        fixed = self.fixed_names()
-        return tuple(name for name in self.free if name not in fixed)
 
     def why_no_gradient(self) -> str | None:
         """Why gradients cannot be followed here; None if they can."""
@@ -190,18 +181,12 @@ def _metric_in(
     own = _metric_encoding(metric, encoding, table)
     if own is None:
         return metric, ("The metric's own feature map reads the table.",)
-    if own is not encoding:
-        return _recoded(metric, own, encoding)
-    if metric.n_features not in (None, encoding.n_features):
+    if own is encoding and metric.n_features not in (None, encoding.n_features):
         raise InputError(
             f"audit: the metric is of {metric.n_features} columns, the encoded rows have {encoding.n_features}. "
             "Learn it on the same table, so that it knows how to encode it: AttributeSubspace([…]).fit(frame)."
         )
-    return metric.without_feature_map(), ()
-
-
-def _recoded(metric: FairMetric, own: Encoding, encoding: Encoding) -> tuple[FairMetric, tuple[str, ...]]:
-    if own.agrees(encoding):
+    if own is encoding or own.agrees(encoding):
         return metric.without_feature_map(), ()
     unknown = [c for c in encoding.columns if c.name not in own.by_name and not c.immutable]
     if unknown:
@@ -254,7 +239,9 @@ class AuditProblem(AuditedPeople):
         labels = check_labels(y, owner="audit", min_classes=1)
         check_same_length("audit", X=X, y=labels)
         adapter = _adapter(model, X, loss)
-        ready = _ready_metric(metric, X, tabular(domain) or adapter.encoder)
+        ready = getattr(metric, "metric_", None)
+        if ready is None:
+            ready = ready_metric(metric, X, owner="audit", encoder=tabular(domain) or adapter.encoder)
         domain, said = _ready_domain(domain, X, ready, adapter.encoder, encoded=encoded)
         coordinates = Coordinates.build(X, model=adapter, metric=ready, domain=domain, encoded=encoded)
         made = cls(
@@ -282,8 +269,27 @@ class AuditProblem(AuditedPeople):
         return found.with_known(y=found.decisions) if y is None else found
 
     def check(self) -> None:
-        """Raise an error that names column, value and row where somebody cannot exist in the domain."""
-        self.coordinates.check_possible(self.X, self.first)
+        """Raise an error that names column, value and row where somebody cannot exist by the domain's own rules."""
+        place, encoded = self.coordinates, self.X
+        outside = np.flatnonzero(~place.possible(encoded))
+        if not len(outside):
+            return
+        row = int(outside[0])
+        known = tabular(place.domain)
+        if known is not None:
+            found = known.validate(encoded[row : row + 1])[0]
+            what = f"column {found.column!r} = {found.value!r} ({found.reason})"
+        else:
+            inside = to_numpy(place.domain.nearest_valid(encoded[row : row + 1]))[0]
+            at = int(np.abs(encoded[row] - inside).argmax())
+            names = None if place.encoding is None else place.encoding.feature_names
+            name = f"column {names[at]!r}" if names is not None else f"column {at}"
+            what = f"{name} = {encoded[row, at]:.6g} (nearest possible {inside[at]:.6g})"
+        raise InputError(
+            f"audit: {len(outside):,} of {len(encoded):,} audited people cannot exist in the domain, first row "
+            f"{self.first + row}: {what}. Make the domain of all people, TabularDomain.from_frame(X) or ranges={{…}}, or "
+            "say encoded=True or encoded=False if the rows were taken in the wrong units."
+        )
 
     def squared_distance(
         self, x: FloatArray, person: IntArray, *, resolution: float | None = None
@@ -309,13 +315,6 @@ def _adapter(model: Any, X: Any, loss: Any) -> Model:
         LoadedModel(model, "import path"), to_pandas(X, owner="audit", name="X").head(5)
     )
     return as_model(model, loss=loss, takes_frame=True if table else None)
-
-
-def _ready_metric(metric: Any, X: Any, encoder: Any) -> FairMetric:
-    if hasattr(metric, "metric_"):
-        ready: FairMetric = metric.metric_
-        return ready
-    return ready_metric(metric, X, owner="audit", encoder=encoder)
 
 
 def _ready_domain(
@@ -346,8 +345,10 @@ def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> tuple[E
     known = () if place.encoding is None else place.encoding.names
     fixed = place.fixed_names()
     told = [name for name in metric.sensitive_features if name in known and name not in fixed]
+    # Every change of these costs nothing.
+    free = [name for name in place.free if name not in fixed]
     named = edited_columns(asked, owner="audit")
-    more = [name for name in dict.fromkeys([*told, *place.free_columns()]) if name not in named]
+    more = [name for name in dict.fromkeys([*told, *free]) if name not in named]
     unknown = [name for name in named if isinstance(name, str) and known and name not in known]
     if unknown:
         raise InputError(

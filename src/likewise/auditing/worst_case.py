@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -27,6 +27,7 @@ from likewise.auditing.dual.finite_dual import (
     steps_of,
 )
 from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.editable_rows import plan_candidates
 from likewise.auditing.first_answer import AuditRequest, Clock, first_answer, settings_of
 from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate, Estimate
 from likewise.auditing.inference.intervals import gap_interval, gap_test, prices_around
@@ -36,7 +37,6 @@ from likewise.auditing.results.audit_result import AuditResult, WorstCase
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import BATCH, Enumeration, enumerate_sensitive, sensitive_values
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.auditing.search.candidate_rows import plan_candidates
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.auditing.search.contract import (
     Budget,
@@ -90,23 +90,15 @@ def problem_of(asked: AuditRequest, X: Any, y: Any, **known: Any) -> AuditProble
         random_state=asked.random_state,
         tolerance=asked.tolerance,
     )
-    made = _that_fits(made).with_known(labelled=asked.labelled, **known)
+    if made.unnamed:
+        # Free columns that nobody named are left to other searches if they have too many combinations.
+        try:
+            plan_candidates(made.editable(), made.edits, fixed=made.coordinates.fixed_names())
+        except InputError:
+            said = (*made.assumptions, Message("assumption.free_too_many", columns=list(made.unnamed)))
+            made = replace(made, edits=made.sensitive_edits, unnamed=(), assumptions=said)
+    made = made.with_known(labelled=asked.labelled, **known)
     return made.with_known(values=sensitive_values(made)) if made.edits else made
-
-
-def _that_fits(problem: AuditProblem) -> AuditProblem:
-    """Leave free columns that nobody named to other searches if they have too many combinations."""
-    if not problem.unnamed:
-        return problem
-    try:
-        fixed = problem.coordinates.fixed_names()
-        plan_candidates(problem.editable(), problem.edits, fixed=fixed)
-    except InputError:
-        said = Message("assumption.free_too_many", columns=list(problem.unnamed))
-        return replace(
-            problem, edits=problem.sensitive_edits, unnamed=(), assumptions=(*problem.assumptions, said)
-        )
-    return problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +148,13 @@ def prepare(
     )
     names = ", ".join(map(str, edited_columns(problem.edits))) if exchanges else ""
     exchanged = [Message("assumption.exchange", columns=names)] if names else []
+    place, loss = problem.coordinates, problem.coordinates.model.loss.name
+    said, metric = f"setting_value.{loss}", getattr(asked.metric, "metric_", asked.metric)
+    settings = settings_of(asked, problem) | {"metric": repr(metric), "tau": asked.tau}
+    if place.encoding is not None and place.metric.feature_map is None:
+        settings["reach"] = reach(place.metric, asked.tolerated, place.encoding.columns)
+    if problem.pool is not None:
+        settings["pool_rows"] = len(problem.pool)
     return Prepared(
         problem=problem,
         searches=ready,
@@ -165,28 +164,13 @@ def prepare(
         search=searches_words([search.name for search in ready] or ["enumeration"]),
         assumptions=(
             *problem.assumptions,
-            Message("assumption.loss", loss=_loss_words(problem.coordinates.model.loss.name)),
+            Message("assumption.loss", loss=Message(said) if Texts().has(said) else loss.replace("_", " ")),
             *dict.fromkeys([*exchanged, *(line for search in ready for line in search.assumes(problem))]),
             Message("assumption.settled" if settled else "assumption.estimate"),
         ),
-        settings=_settings(asked, problem),
+        settings=settings,
         left_out=left_out,
     )
-
-
-def _loss_words(name: str) -> str:
-    key = f"setting_value.{name}"
-    return Message(key) if Texts().has(key) else name.replace("_", " ")
-
-
-def _settings(asked: AuditRequest, problem: AuditProblem) -> dict[str, Any]:
-    """The same of an audit with a metric."""
-    place = problem.coordinates
-    metric = repr(getattr(asked.metric, "metric_", asked.metric))
-    found = settings_of(asked, problem) | {"metric": metric, "tau": asked.tau}
-    if place.encoding is not None and place.metric.feature_map is None:
-        found["reach"] = reach(place.metric, asked.tolerated, place.encoding.columns)
-    return found | ({} if problem.pool is None else {"pool_rows": len(problem.pool)})
 
 
 # ---- how far the searches are: on standard error with the time left, or for a function that looks on -------------
@@ -317,9 +301,17 @@ class FoundSums(Ending):
     def merge(self, other: FoundSums) -> FoundSums:
         """Return the sums of both."""
         one, two = self.sensitive, other.sensitive
+        # Bounds at one price λ add up, and those at ε = 0: there what one may lose does not depend on the others.
+        theirs, bounds = {bound_kind(bound): bound for bound in other.bounds}, []
+        for a in self.bounds:
+            b = theirs.get(bound_kind(a))
+            if b is not None and a.confidence == 1 and (a.eps == 0 or a.lambda_ == b.lambda_):
+                n = a.n + b.n
+                gap = None if a.gap is None or b.gap is None else (a.n * a.gap + b.n * b.gap) / n
+                bounds.append(replace(a, n=n, value=(a.n * a.value + b.n * b.value) / n, gap=gap))
         return FoundSums(
             **self.ended(other),
-            bounds=_added_bounds(self.bounds, other.bounds),
+            bounds=tuple(bounds),
             losses=self.losses.merge(other.losses),
             free=self.free.merge(other.free),
             changed=self.changed + other.changed,
@@ -335,19 +327,6 @@ class FoundSums(Ending):
     def curve(self) -> DualCurve:
         """ε ↦ V(ε)."""
         return self.steps.curve(n=self.losses.n, base=self.losses.mean, free=self.free.mean)
-
-
-def _added_bounds(one: Iterable[Bound], two: Iterable[Bound]) -> tuple[Bound, ...]:
-    """Bounds at one price λ add up, and those at ε = 0: there what one may lose does not depend on the others."""
-    theirs = {bound_kind(bound): bound for bound in two}
-    bounds = []
-    for a in one:
-        b = theirs.get(bound_kind(a))
-        if b is not None and a.confidence == 1 and (a.eps == 0 or a.lambda_ == b.lambda_):
-            n = a.n + b.n
-            gap = None if a.gap is None or b.gap is None else (a.n * a.gap + b.n * b.gap) / n
-            bounds.append(replace(a, n=n, value=(a.n * a.value + b.n * b.value) / n, gap=gap))
-    return tuple(bounds)
 
 
 # ---- counterparts that differ in the sensitive columns alone, as rows of a worst case -------------------------
@@ -403,14 +382,6 @@ def _without_contradictions(
     return bounds, ()
 
 
-def _above(bound: Bound | None, estimate: Estimate) -> Bound | None:
-    """Return the bound, raised to what was found: one that holds with a probability may fall short of it."""
-    if bound is None or estimate.value <= bound.value:
-        return bound
-    gap = None if bound.gap is None or estimate.gap is None else max(bound.gap, estimate.gap)
-    return replace(bound, value=estimate.value, gap=gap)
-
-
 def conclude(
     prepared: Prepared,
     found: FoundSums,
@@ -447,6 +418,11 @@ def conclude(
     bounds, contradiction = _without_contradictions(found.bounds, attained)
     # What is proved of a model and a table that do not belong together is proved of nobody.
     found = replace(found, bounds=bounds if first.answered else ())
+    bound = found.bound(eps=eps)
+    if bound is not None and value > bound.value:
+        # One that holds with a probability may fall short of what was found.
+        gap = None if bound.gap is None else max(bound.gap, value - base)
+        bound = replace(bound, value=value, gap=gap)
     worst = WorstCase(
         eps=eps,
         delta=asked.delta,
@@ -459,7 +435,7 @@ def conclude(
         curve=curve,
         unfair_map=maps[1],
         pure_map=maps[0],
-        certificate=Certificate(estimate, _above(found.bound(eps=eps), estimate)),
+        certificate=Certificate(estimate, bound),
         brackets=brackets_of(
             eps=eps, base_loss=base, values=(pure, value), changed=changed, bounds=found.bounds
         ),

@@ -342,11 +342,11 @@ def _network(
         return net
     # A network of the table's own numbers: the encoding goes into the first layer.
     names = adapter.feature_names
-    unnamed = names is None or are_made_up(names)
-    wanted = [column.name for column in layout.columns] if unnamed else list(names)
-    if len(wanted) != net.n_inputs:
+    if names is None or are_made_up(names):
+        names = tuple(column.name for column in layout.columns)
+    if len(names) != net.n_inputs:
         raise InputError(
-            f"bounds: the network takes {net.n_inputs} columns of the table, and the domain has {len(wanted)} of them. "
+            f"bounds: the network takes {net.n_inputs} columns of the table, and the domain has {len(names)} of them. "
             "Pass the domain of its table."
         )
-    return behind(net, AffineMap(*affine_of(layout, raw_sources(layout, wanted))))
+    return behind(net, AffineMap(*affine_of(layout, raw_sources(layout, names))))

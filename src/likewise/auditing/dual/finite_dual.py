@@ -99,14 +99,8 @@ class Frontier:
         names = np.concatenate([np.full(len(base), -1), names[keep]])
         # Stable: a row's own point goes before a twin at no distance, whose loss is higher.
         order = np.lexsort((losses, distance, rows))
-        return cls._sorted(len(base), rows[order], distance[order], losses[order], names[order])
-
-    @classmethod
-    def _sorted(
-        cls, n: int, rows: IntArray, distance: FloatArray, losses: FloatArray, names: IntArray
-    ) -> Frontier:
-        corners = _concave_corners(rows, distance, losses)
-        indptr = np.searchsorted(rows[corners], np.arange(n + 1)).astype(np.int64)
+        corners = order[_concave_corners(rows[order], distance[order], losses[order])]
+        indptr = np.searchsorted(rows[corners], np.arange(len(base) + 1)).astype(np.int64)
         return cls(indptr, distance[corners], losses[corners], names[corners])
 
     @property

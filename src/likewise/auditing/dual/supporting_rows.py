@@ -80,8 +80,17 @@ class Support:
         x, person = np.asarray(x, dtype=np.float64), np.asarray(person, dtype=np.int64)
         if not len(x):
             return self
-        self._check_rows(x, person)
         problem, place = self.problem, self.problem.coordinates
+        outside, fixed = ~place.possible(x), place.fixed_positions()
+        if len(fixed):
+            outside |= (np.abs(x[:, fixed] - problem.X[person][:, fixed]) > 1e-6).any(axis=1)
+        if outside.any():
+            row = int(outside.argmax())
+            raise InputError(
+                f"Support.with_rows: row {row}, found for person {int(person[row])}, cannot exist in the domain "
+                "(out of range, between categories, or changed where nothing may change). "
+                "Pass it through domain.nearest_valid(x, origin) first."
+            )
         # A person's own numbers stay what they are.
         x = np.where(x == problem.X[person], x, place.canonical(x))
         loss = place.losses_encoded(x, problem.labels[person])
@@ -105,21 +114,6 @@ class Support:
             candidate=np.arange(len(x)),
         )
         return self._with_found(FoundRows(place, x), points, nearest)
-
-    def _check_rows(self, x: FloatArray, person: IntArray) -> None:
-        place = self.problem.coordinates
-        outside = ~place.possible(x)
-        fixed = place.fixed_positions()
-        if len(fixed):
-            moved = np.abs(x[:, fixed] - self.problem.X[person][:, fixed]) > 1e-6
-            outside |= moved.any(axis=1)
-        if outside.any():
-            row = int(outside.argmax())
-            raise InputError(
-                f"Support.with_rows: row {row}, found for person {int(person[row])}, cannot exist in the domain "
-                "(out of range, between categories, or changed where nothing may change). "
-                "Pass it through domain.nearest_valid(x, origin) first."
-            )
 
     def _with_found(self, rows: FoundRows, frontier: Frontier, nearest: FloatArray) -> Support:
         """Merge, and keep only found rows that the frontier needs, so that rounds of search do not pile up."""
@@ -182,7 +176,15 @@ class Support:
             if len(here):
                 parts.append(source.take(number[here] - ends[k]))
                 places.append(here)
-        return _stacked(parts, np.argsort(np.concatenate(places), kind="stable"))
+        order, filled = (
+            np.argsort(np.concatenate(places), kind="stable"),
+            [part for part in parts if len(part)],
+        )
+        if not is_frame(filled[0]):
+            return np.concatenate(filled)[order]
+        columns = list(filled[0].columns)
+        whole = pd.concat([frame[columns] for frame in filled], ignore_index=True)
+        return whole.iloc[order].reset_index(drop=True)
 
     def _decided(self, corner: IntArray, twins: Any = None) -> Any:
         """The decisions about the rows at one corner per person; the model is not asked again about known ones."""
@@ -216,12 +218,3 @@ class Support:
             person=person,
             total=total,
         )
-
-
-def _stacked(tables: list[Any], order: IntArray) -> Any:
-    filled = [table for table in tables if len(table)]
-    if not is_frame(filled[0]):
-        return np.concatenate(filled)[order]
-    columns = list(filled[0].columns)
-    frames = [frame[columns] for frame in filled]
-    return pd.concat(frames, ignore_index=True).iloc[order].reset_index(drop=True)

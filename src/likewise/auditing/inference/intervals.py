@@ -76,16 +76,7 @@ def _path(
 
 def _start(atoms: Sequence[tuple[float, float]]) -> float:
     """Where the path crosses the real axis: at the saddle point, or beside it where it is near the pole 0."""
-    saddle = _saddle(atoms)
-    width = 1.0 / math.sqrt(_derivative(atoms, saddle, 2))
-    if abs(saddle) >= width:
-        return saddle
-    end = 1.0 / (max if saddle >= 0 else min)(place for place, _ in atoms)
-    return math.copysign(min(width, abs(end) / 2.0), saddle)
-
-
-def _saddle(atoms: Sequence[tuple[float, float]]) -> float:
-    """The root of K'(t) = Σ c a / (1 − a t), which rises from −∞ to ∞ between the poles."""
+    # The root of K'(t) = Σ c a / (1 − a t), which rises from −∞ to ∞ between the poles.
     low, high = 1.0 / min(place for place, _ in atoms), 1.0 / max(place for place, _ in atoms)
     slope = sum(weight * place for place, weight in atoms)
     low, high = (0.0, high) if slope < 0 else (low, 0.0)
@@ -97,7 +88,12 @@ def _saddle(atoms: Sequence[tuple[float, float]]) -> float:
             low = middle
         else:
             high = middle
-    return (low + high) / 2.0
+    saddle = (low + high) / 2.0
+    width = 1.0 / math.sqrt(_derivative(atoms, saddle, 2))
+    if abs(saddle) >= width:
+        return saddle
+    end = 1.0 / (max if saddle >= 0 else min)(place for place, _ in atoms)
+    return math.copysign(min(width, abs(end) / 2.0), saddle)
 
 
 def _derivative(atoms: Sequence[tuple[float, float]], t: float, order: int) -> float:
@@ -311,7 +307,15 @@ def gap_interval(
     """
     owner = "gap_interval"
     confidence = check_share(confidence, owner=owner, name="confidence")
-    _check_prices(gains, eps, owner)
+    check_number(eps, owner=owner, name="eps", low=0.0)
+    if not gains:
+        raise InputError(f"{owner}: 'gains' is empty. Pass the moments at each of prices_around(curve, eps).")
+    if eps > 0 and any(not (0 <= price < math.inf) for price in gains):
+        raise bad_parameter(owner, "gains", allowed="prices from 0 to below inf", got=sorted(gains))
+    if len({found.n for found in gains.values()}) > 1:
+        raise InputError(
+            f"{owner}: the moments are of different numbers of people. Summarise the same people."
+        )
     if lambda_ not in gains:
         raise bad_parameter(
             owner,
@@ -326,9 +330,12 @@ def gap_interval(
     estimate = spent + here.mean
     if not math.isinf(high):
         high = max(min(high, ceiling or 0.0), estimate)
+    # Of min over λ of λε + E g_λ.
+    limits = ((price, mean_lower_limit(found, level=level)) for price, found in gains.items())
+    lowest = min(transport_cost(price, eps) + limit for price, limit in limits)
     return ConfidenceInterval(
         estimate=estimate,
-        low=min(_lowest(gains, eps, level), estimate),
+        low=min(lowest, estimate),
         high=high,
         confidence=confidence,
         n=here.n,
@@ -341,25 +348,6 @@ def gap_interval(
             else Message("assumption.gain_ceiling", loss=ceiling),
         ),
     )
-
-
-def _lowest(gains: Mapping[float, Moments], eps: float, level: float) -> float:
-    """Lower limit of min over λ of λε + E g_λ."""
-    return min(
-        transport_cost(price, eps) + mean_lower_limit(found, level=level) for price, found in gains.items()
-    )
-
-
-def _check_prices(gains: Mapping[float, Moments], eps: float, owner: str) -> None:
-    check_number(eps, owner=owner, name="eps", low=0.0)
-    if not gains:
-        raise InputError(f"{owner}: 'gains' is empty. Pass the moments at each of prices_around(curve, eps).")
-    if eps > 0 and any(not (0 <= price < math.inf) for price in gains):
-        raise bad_parameter(owner, "gains", allowed="prices from 0 to below inf", got=sorted(gains))
-    if len({found.n for found in gains.values()}) > 1:
-        raise InputError(
-            f"{owner}: the moments are of different numbers of people. Summarise the same people."
-        )
 
 
 # Sample splitting: choose λ and the candidates on one half of the people, evaluate the dual on the other.

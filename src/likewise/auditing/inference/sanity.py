@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -74,7 +74,8 @@ class KnownColumns:
         if self.inputs is not None and str(column) not in self.inputs:
             return False
         if self.trees is not None and self.trees.traced:
-            return self.trees.reads(str(column))
+            used = np.unique(self.trees.trees.feature[self.trees.trees.left >= 0])
+            return str(column) in {self.trees.columns[feature] for feature in used}
         place = problem.coordinates
         form = place.linear_form()
         own = next((one for one in getattr(place.encoding, "columns", ()) if one.name == column), None)
@@ -89,7 +90,9 @@ def _weighs(weights: FloatArray) -> bool:
 def known_columns(problem: AuditedPeople) -> KnownColumns:
     """Read what a model knows of its columns, as far as that can be read."""
     place = problem.coordinates
-    trees = _quietly(_read_trees, problem)
+    trees: ReadTrees | None = None
+    with suppress(LikewiseError):
+        trees = _read_trees(problem)
     if place.takes == "own" and place.model.encoder is not None:
         if not place.raw:
             return KnownColumns(None, trees=trees)
@@ -110,13 +113,6 @@ def known_columns(problem: AuditedPeople) -> KnownColumns:
         if form is not None and form[0].shape[1] == len(names):
             inputs &= {str(name) for i, name in enumerate(names) if _weighs(form[0][:, i])}
     return KnownColumns(rows, found.categories, found.scaled, inputs, trees)
-
-
-def _quietly(read: Any, problem: AuditedPeople) -> Any:
-    try:
-        return read(problem)
-    except LikewiseError:
-        return None
 
 
 # ---- encoders and scalers --------------------------------------------------------------------------------
@@ -146,8 +142,13 @@ class _Followed:
             return features
         for _, part in getattr(step, "transformer_list", ()):
             self.through(part, features)
-        for part in _parts(step):
-            self.through(part, features)
+        for name in _PARTS:
+            # The fitted models inside of a wrapper.
+            inner = getattr(step, name, None)
+            listed = list(np.ravel(inner)) if isinstance(inner, np.ndarray) else inner
+            for part in listed if isinstance(listed, list) else [listed]:
+                if hasattr(part, "get_params") or hasattr(part, "estimator"):
+                    self.through(part, features)
         if names is not None:
             self._learn(step, names)
         return _untouched(step, names), made_of
@@ -191,16 +192,6 @@ class _Followed:
 def _is_plain(step: Any) -> bool:
     """Whether a step is scikit-learn's own, and so looks at nothing but what its parts get."""
     return type(step).__module__.startswith("sklearn.")
-
-
-def _parts(step: Any) -> Iterator[Any]:
-    """The fitted models inside of a wrapper that get the same columns as it does."""
-    for name in _PARTS:
-        found = getattr(step, name, None)
-        listed = list(np.ravel(found)) if isinstance(found, np.ndarray) else found
-        for part in listed if isinstance(listed, list) else [listed]:
-            if hasattr(part, "get_params") or hasattr(part, "estimator"):
-                yield part
 
 
 def _standardised(centre: float, spread: float, values: FloatArray) -> FloatArray:
@@ -271,29 +262,19 @@ class ReadTrees:
 
     def cuts(self) -> Iterator[tuple[str, FloatArray, FloatArray]]:
         """Yield the column, the thresholds and the people's values of each feature that is split as a number."""
-        trees = self.trees
+        trees, rows = self.trees, self.rows
+        if hasattr(rows, "tocsc"):
+            rows = rows.tocsc()
         splits = (trees.left >= 0) & (trees.last == trees.first)
         for feature in np.unique(trees.feature[splits]):
             cuts = np.unique(trees.threshold[splits & (trees.feature == feature)])
-            values = self._values(int(feature)) if len(cuts) >= FEWEST_CUTS else None
-            if values is not None:
-                yield self.columns[feature], cuts, values
-
-    def reads(self, column: str) -> bool:
-        """Whether any tree splits by a column."""
-        used = np.unique(self.trees.feature[self.trees.left >= 0])
-        return any(self.columns[feature] == column for feature in used)
-
-    def _values(self, feature: int) -> FloatArray | None:
-        if is_frame(self.rows):
-            series = self.rows.iloc[:, feature]
-            return np.asarray(series, dtype=np.float64) if series.dtype.kind in "biuf" else None
-        part: Any = self._columns[:, [feature]]
-        return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64).ravel()
-
-    @cached_property
-    def _columns(self) -> Any:
-        return self.rows.tocsc() if hasattr(self.rows, "tocsc") else self.rows
+            if len(cuts) < FEWEST_CUTS:
+                continue
+            part: Any = rows.iloc[:, feature] if is_frame(rows) else rows[:, [feature]]
+            if is_frame(rows) and part.dtype.kind not in "biuf":
+                continue
+            values = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
+            yield self.columns[feature], cuts, values.ravel()
 
 
 def _read_trees(problem: AuditedPeople) -> ReadTrees | None:
@@ -312,9 +293,20 @@ def _read_trees(problem: AuditedPeople) -> ReadTrees | None:
     model, rows = _unwrapped(model, place.for_model(problem.rows))
     if isinstance(model, OneHotModel):
         return ReadTrees(read_trees(model.inner), model.encoding.owners(), model.encoding.encode(rows))
-    estimator = getattr(model, "estimator", None)
+    estimator: Any = getattr(model, "estimator", None)
     if is_table_pipeline(estimator):
-        return _behind_pipeline(estimator, rows, place.encoding)
+        trees, seen = read_trees(estimator.steps[-1][1]), estimator[:-1].transform(rows)
+        columns = getattr(place.encoding, "columns", ())
+        try:
+            features = read_table_features(
+                estimator, {one.name: one.categories for one in columns if one.categories}
+            )
+            return ReadTrees(trees, [feature.column for feature in features[1]], seen)
+        except InputError:
+            made = [f"x{number}" for number in range(trees.n_features)]
+            with suppress(AttributeError, ValueError):  # some step does not name what it makes
+                made = [str(name).rpartition("__")[2] for name in estimator[:-1].get_feature_names_out()]
+            return ReadTrees(trees, made, seen, traced=False)
     trees = read_trees(model)
     names = [str(name) for name in rows.columns] if is_frame(rows) else None
     names = names or [str(name) for name in (model.feature_names or range(trees.n_features))]
@@ -330,24 +322,6 @@ def _unwrapped(model: Any, rows: Any) -> tuple[Any, Any]:
             rows = select_columns(rows, model.feature_names, owner="audit")
         model = model.inner
     return model, select_columns(rows, model.feature_names, owner="audit") if is_frame(rows) else rows
-
-
-def _behind_pipeline(pipeline: Any, rows: Any, encoding: Any) -> ReadTrees:
-    trees = read_trees(pipeline.steps[-1][1])
-    seen = pipeline[:-1].transform(rows)
-    try:
-        known = {c.name: c.categories for c in getattr(encoding, "columns", ()) if c.categories}
-        features = read_table_features(pipeline, known)[1]
-    except InputError:
-        return ReadTrees(trees, _feature_names(pipeline[:-1], trees.n_features), seen, traced=False)
-    return ReadTrees(trees, [feature.column for feature in features], seen)
-
-
-def _feature_names(steps: Any, n_features: int) -> list[str]:
-    try:
-        return [str(name).rpartition("__")[2] for name in steps.get_feature_names_out()]
-    except (AttributeError, ValueError):  # some step does not name what it makes
-        return [f"x{number}" for number in range(n_features)]
 
 
 def _owners(columns: Iterable[Any]) -> list[str]:
@@ -486,20 +460,20 @@ def _units(known: KnownColumns) -> Iterator[Finding]:
     far = tuple(dict.fromkeys(name for name, cuts, values in cut if far_from_range(cuts, values)))
     if far:
         yield Finding("units", Message("gate.thresholds", columns=list(far)), far)
-    far = tuple(name for name, scale in known.scaled.items() if _far_from_centre(known.cells(name), scale))
+    # Most people too far from a scaler's centre, or all of them at one place of its scale.
+    far = ()
+    for name, scale in known.scaled.items():
+        try:
+            values = scale(np.asarray(known.cells(name), dtype=np.float64))
+        except (TypeError, ValueError):
+            continue
+        away = np.abs(values)
+        if len(np.unique(values)) >= _VALUES and (
+            np.median(away) > _FAR or (np.ptp(values) < _NARROW and away.min() > 1.0)
+        ):
+            far = (*far, name)
     if far:
         yield Finding("units", Message("gate.scaler", columns=list(far), far=_FAR), far)
-
-
-def _far_from_centre(cells: Any, scale: Scale) -> bool:
-    """Whether most people are too far from a scaler's centre, or all of them at one place of its scale."""
-    try:
-        values = scale(np.asarray(cells, dtype=np.float64))
-    except (TypeError, ValueError):
-        return False
-    if len(np.unique(values)) < _VALUES:
-        return False
-    return bool(np.median(np.abs(values)) > _FAR or (np.ptp(values) < _NARROW and np.abs(values).min() > 1.0))
 
 
 # ---- labels ----------------------------------------------------------------------------------------------
@@ -554,20 +528,17 @@ def worse_than_guessing(
     chance = _CHANCE * float(np.sqrt((0.25 / counts).sum())) / len(kinds)
     guessing = above <= chance and (above < -chance or chance <= _TELLS)
     mean, guessed = float(np.mean(loss)), float(np.mean(constant))
-    off = probability is None or _mean_is_off(np.asarray(probability), target)
+    off = True
     if probability is not None:
         guessing = guessing or (above < _HARDLY and mean > _TIMES * guessed)
+        # Whether some class's mean probability is far from its share of the labels.
+        excess = np.asarray(probability) - (target[:, None] == np.arange(np.shape(probability)[1]))
+        error = excess.std(axis=0) / np.sqrt(len(excess))
+        off = bool((np.abs(excess.mean(axis=0)) > np.maximum(_OFF, _CLEAR * error)).any())
     right = above + 1.0 / len(kinds)
     reversed_ = right < least - max(_TELLS, _CLEAR / _CHANCE * chance) and mean > guessed
     doubted = guessing and off and _clearly_above(np.asarray(loss), np.asarray(constant))
     return (right, mean, guessed) if reversed_ or doubted else None
-
-
-def _mean_is_off(probability: FloatArray, target: Any) -> bool:
-    """Whether some class's mean probability is far from its share of the labels."""
-    excess = probability - (np.asarray(target)[:, None] == np.arange(probability.shape[1]))
-    error = excess.std(axis=0) / np.sqrt(len(excess))
-    return bool((np.abs(excess.mean(axis=0)) > np.maximum(_OFF, _CLEAR * error)).any())
 
 
 def _clearly_above(loss: FloatArray, constant: FloatArray, margin: float = _MARGIN) -> bool:
@@ -615,19 +586,15 @@ def _sensitive_columns(problem: AuditedPeople) -> tuple[Any, ...]:
     return tuple(name for name in edited_columns(problem.sensitive_edits) if name not in fixed)
 
 
-def _absent(problem: AuditedPeople) -> tuple[str, ...]:
-    """Columns that the metric was told of and that are not in the table that the model gets."""
-    place = problem.coordinates
-    metric = getattr(place, "metric", None)
-    if metric is None:
-        return ()
-    known = {*(place.encoding.names if place.encoding else ()), *getattr(problem.rows, "columns", ())}
-    return tuple(name for name in metric.sensitive_features if known and name not in known)
-
-
 def _unread(problem: AuditedPeople, known: KnownColumns, asked: SensitiveSums | None) -> Iterator[Finding]:
     """Sensitive columns that the model does not read, and those that move no answer about anybody who was asked about."""
-    told: dict[FindingKind, list[str]] = {"unread": [*_absent(problem)], "unmoved": []}
+    told: dict[FindingKind, list[str]] = {"unread": [], "unmoved": []}
+    place = problem.coordinates
+    metric = getattr(place, "metric", None)
+    there = {*(place.encoding.names if place.encoding else ()), *getattr(problem.rows, "columns", ())}
+    if metric is not None and there:
+        # What the metric was told of, and is not in the table that the model gets.
+        told["unread"] += [name for name in metric.sensitive_features if name not in there]
     for column in _sensitive_columns(problem):
         name = str(column)
         if asked is not None and name not in asked.unmoved:

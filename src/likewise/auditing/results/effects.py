@@ -197,7 +197,11 @@ class SensitiveSums:
     @classmethod
     def of(cls, found: Enumeration) -> SensitiveSums:
         """Count what was found."""
-        changed = found.changed
+        changed, shift = found.changed, None
+        if not found.problem.decides:
+            # How far each person's predicted number moves at most.
+            moved = found.answers[found.group] - found.own[:, None]
+            shift = Moments.of(np.nanmax(np.abs(np.c_[moved, np.zeros(len(moved))]), axis=1))
         return cls(
             found.columns,
             tuple(one.name for one in found.attributes),
@@ -207,7 +211,7 @@ class SensitiveSums:
             (*_singles(found), *_combined(found)),
             _outcomes(found),
             _first(_listed(found)),
-            None if found.problem.decides else Moments.of(_shifts(found)),
+            shift,
             found.exact,
             found.unmoved,
             found.telling,
@@ -391,7 +395,14 @@ def _groups(found: Enumeration, changed: BoolArray) -> tuple[GroupCount, ...]:
     labels, label_codes = np.unique(labelled, return_inverse=True)
     decision = found.own if names else np.zeros(problem.n, dtype=np.int64)
     for one in found.attributes:
-        codes, values = _grouped(one)
+        codes, values = _recorded(one)
+        if one.edges is not None and one.numbers is not None:
+            # A number with many values is told apart by ranges.
+            step = 1 if (one.numbers % 1 == 0).all() else 0
+            ranges = zip(one.edges + step, one.edges[1:], strict=False)
+            between = [f"{low:.6g} – {high:.6g}" if low < high else f"{high:.6g}" for low, high in ranges]
+            values = [f"≤ {one.edges[0]:.6g}", *between, f"> {one.edges[-1]:.6g}", MISSING_WORD]
+            codes = np.where(one.lacking, len(values) - 1, np.searchsorted(one.edges, one.numbers))
         keys = np.stack([codes, decision, label_codes.ravel()], axis=1)
         patterns, at = np.unique(keys, axis=0, return_inverse=True)
         for k, (value, decided, label) in enumerate(patterns):
@@ -408,23 +419,6 @@ def _groups(found: Enumeration, changed: BoolArray) -> tuple[GroupCount, ...]:
                 )
             )
     return tuple(counted)
-
-
-def _grouped(one: Attribute) -> tuple[IntArray, list[Any]]:
-    """How people are told apart by an attribute: its values, or ranges of a number with many."""
-    if one.edges is None or one.numbers is None:
-        return _recorded(one)
-    step = 1 if (one.numbers % 1 == 0).all() else 0
-    ranges = zip(one.edges + step, one.edges[1:], strict=False)
-    between = [f"{low:.6g} – {high:.6g}" if low < high else f"{high:.6g}" for low, high in ranges]
-    labels = [f"≤ {one.edges[0]:.6g}", *between, f"> {one.edges[-1]:.6g}", MISSING_WORD]
-    return np.where(one.lacking, len(labels) - 1, np.searchsorted(one.edges, one.numbers)), labels
-
-
-def _shifts(found: Enumeration) -> Any:
-    """How far each person's predicted number moves at most."""
-    answers, own = found.answers[found.group], found.own[:, None]
-    return np.nanmax(np.abs(np.concatenate([answers - own, np.zeros_like(own)], axis=1)), axis=1)
 
 
 def _listed(found: Enumeration) -> tuple[ChangedPerson, ...]:

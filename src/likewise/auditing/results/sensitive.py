@@ -77,7 +77,11 @@ def sensitive_values(problem: AuditedPeople) -> SensitiveValues:
     exact, bands, few = problem.repeats, dict[str, FloatArray](), dict[str, tuple[Any, ...]]()
     for name, own in numbers.items():
         values, every = _numbers(problem.coordinates, rows, name, own, cuts.get(str(name), []))
-        kept = _thinned(values, most)
+        kept = values
+        if len(values) > most:
+            # So many of them, evenly, with both ends.
+            at = np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))
+            kept = [values[k] for k in at]
         exact &= every and len(kept) == len(values)
         if len(np.unique(own)) > MAX_VALUES:
             bands[str(name)] = np.unique(np.quantile(own, [0.25, 0.5, 0.75], method="nearest"))
@@ -142,13 +146,6 @@ def _cuts(place: TableCoordinates) -> dict[str, list[float]]:
         return family.trees.thresholds(TableLayout.of(place.domain)) if isinstance(family, TreeFamily) else {}
     except InputError:
         return {}
-
-
-def _thinned(values: list[Any], most: int) -> list[Any]:
-    """So many of the values, evenly, with both ends."""
-    if len(values) <= most:
-        return values
-    return [values[i] for i in np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))]
 
 
 # Rows that the model is asked about at once, and pairs of (row, combination) whose answers are held at once.

@@ -15,9 +15,9 @@ import numpy as np
 
 from likewise.auditing.dual.finite_dual import Frontier
 from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.editable_rows import Candidates, plan_candidates
 from likewise.auditing.people import rows_of
 from likewise.auditing.problem import AuditProblem, Coordinates, priced_distance
-from likewise.auditing.search.candidate_rows import Candidates, plan_candidates
 from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.errors import bad_parameter

@@ -297,7 +297,13 @@ def choose_searches(
         searches, left_out = _settled(searches, problem)
     for search in searches:
         one = search.for_parts() if in_parts else search
-        if not required and search.from_sample and budget is not None and not _in_time(problem, budget):
+        late = False
+        if not required and search.from_sample and budget is not None and budget.seconds is not None:
+            from likewise.auditing.bounds.families import seconds_to_read
+
+            # Time to read a model, and to prove something of it then.
+            late = budget.left <= 1.5 * seconds_to_read(problem)
+        if late:
             why: Any = Message("reason.no_time", name=search_words(search.name))
         else:
             why = _NO_PARTS if one is None else one.why_not(problem)
@@ -313,13 +319,6 @@ def choose_searches(
         else:
             left_out.append(Message("search.left_out", name=search_words(search.name), why=why))
     return tuple(chosen), tuple(left_out)
-
-
-def _in_time(problem: AuditProblem, budget: Budget) -> bool:
-    """Whether there is time to read a model, and to prove something of it then."""
-    from likewise.auditing.bounds.families import seconds_to_read
-
-    return budget.seconds is None or budget.left > 1.5 * seconds_to_read(problem)
 
 
 def search_words(name: str) -> str:

@@ -122,7 +122,13 @@ def options_of(
         usable = np.isfinite(value)
         value = np.where(usable, value, mine[:, None])
         place = value if known.kind == "categorical" else np.asarray(known.place(value), dtype=np.float64)
-        length, shift = _moved(known, basis, place)
+        # Squared length (n, m) and Qᵀ (n, m, k) of the moves from people's own places, the first ones, to others.
+        if known.width == 1:
+            step = place - place[:, :1]
+            length, shift = step**2, step[:, :, None] * basis[known.start]
+        else:
+            codes = known.start + place.astype(np.int64)
+            length, shift = 2.0 * (codes != codes[:, :1]), basis[codes] - basis[codes[:, :1]]
         parts.append(np.concatenate([np.stack([value, place, usable, length], axis=2), shift], axis=2))
         count.append(value.shape[1])
     column = np.repeat(np.arange(layout.n_columns), count).astype(np.int64)
@@ -150,9 +156,20 @@ def _more(known: Column, own: FloatArray, cuts: Sequence[float] | None) -> Float
             below, above = below - away, above + away
         value = np.where(own[:, None] > at, below, above)
     elif known.curve is None:
-        value = own[:, None] + _steps(known)[None, :]
+        # Growing steps to both sides, up to the width of the range.
+        steps = (1.0 if whole else _FIRST_STEP * known.scale) * _GROWTH ** np.arange(_STEPS)
+        steps = np.unique(np.rint(steps)) if whole else steps
+        width = known.upper - known.lower
+        steps = steps[steps <= width] if np.isfinite(width) else steps
+        value = own[:, None] + np.concatenate([-steps, steps])[None, :]
     else:
-        value = _curved_steps(known, own)
+        # Growing steps in the encoding to both sides, and of whole numbers the next ones.
+        width = float(np.diff(known.place([known.lower, known.upper]))[0])
+        steps = _FIRST_STEP * _GROWTH ** np.arange(_STEPS)
+        steps = steps[steps <= (width if np.isfinite(width) else _WIDEST)]
+        value = known.number(known.place(own)[:, None] + np.concatenate([-steps, steps])).astype(np.float64)
+        if whole:
+            value = np.concatenate([own[:, None] + np.array([-1.0, 1.0]), np.rint(value)], axis=1)
     inside = (value >= known.lower) & (value <= known.upper) & (value != own[:, None])
     return np.where(inside, value, np.nan)
 
@@ -164,38 +181,6 @@ def _nearest(cuts: FloatArray, own: FloatArray) -> FloatArray:
     place = np.searchsorted(cuts, own)[:, None] + np.concatenate([rank, -1 - rank])[None, :]
     inside = (place >= 0) & (place < len(cuts))
     return np.where(inside, cuts[np.clip(place, 0, len(cuts) - 1)], np.nan)
-
-
-def _steps(known: Column) -> FloatArray:
-    """Growing steps to both sides, up to the width of the range."""
-    whole = known.kind == "integer"
-    steps = (1.0 if whole else _FIRST_STEP * known.scale) * _GROWTH ** np.arange(_STEPS)
-    steps = np.unique(np.rint(steps)) if whole else steps
-    width = known.upper - known.lower
-    if np.isfinite(width):
-        steps = steps[steps <= width]
-    return np.concatenate([-steps, steps])
-
-
-def _curved_steps(known: Column, own: FloatArray) -> FloatArray:
-    """Values at growing steps in the encoding to both sides, and of whole numbers the next ones; (n, m)."""
-    width = float(np.diff(known.place([known.lower, known.upper]))[0])
-    steps = _FIRST_STEP * _GROWTH ** np.arange(_STEPS)
-    steps = steps[steps <= (width if np.isfinite(width) else _WIDEST)]
-    value = known.number(known.place(own)[:, None] + np.concatenate([-steps, steps])).astype(np.float64)
-    if known.kind != "integer":
-        return value
-    return np.concatenate([own[:, None] + np.array([-1.0, 1.0]), np.rint(value)], axis=1)
-
-
-def _moved(known: Column, basis: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Squared length (n, m) and Qᵀ (n, m, k) of the moves from people's own places, the first ones, to others."""
-    if known.width == 1:
-        step = place - place[:, :1]
-        return step**2, step[:, :, None] * basis[known.start]
-    codes = place.astype(np.int64)
-    shift = basis[known.start + codes] - basis[known.start + codes[:, :1]]
-    return 2.0 * (codes != codes[:, :1]), shift
 
 
 @dataclass(frozen=True)
@@ -362,11 +347,6 @@ def prices_of(eps: float, unit: float) -> tuple[float, ...]:
     return (np.inf, *(float(share * unit / eps) for share in _SHARES))
 
 
-def furthest(eps: float) -> float:
-    """Return the squared fair distance beyond which a single move is not worth a question for a budget ε."""
-    return _REACH * eps
-
-
 # With fewer calls not even every single move of a small table is tried.
 _FEWEST_CALLS = 64
 # Where a time is set: people who are searched first, and the share of the time left that the next ones may take.
@@ -468,7 +448,7 @@ class DomainSearch(Search):
             read,
             _asking(problem, layout),
             cuts,
-            furthest(float(eps)),
+            _REACH * float(eps),
             Effort(self.rounds, self.calls_for(problem)),
             until if timed else math.inf,
         )
