@@ -1126,6 +1126,9 @@ INVENTORY = {
     "diagnose: AUC or R² of probes": ("fair_metrics.diagnosis.probe", "diagnose"),
     "diagnose: angles (spread of resamples, not an interval)": ("fair_metrics.stability", "none"),
     "recourse: median costs, shares without a way, dearer, cheaper": ("explaining.burden", "recourse"),
+    "disparity_bounds: rates, differences, ratios, bounds": ("proxies.rates", "proxies.py intervals"),
+    "proxy_test: carries, moves": ("proxies.columns", "proxies.py columns"),
+    "proxy_test: needed": ("core.intervals.bounded_mean_interval", "means"),
     "improve: announced figures": ("improving.figures", "announced_intervals.py"),
     "audit_scores, audit_texts: change, shift, excess, pairs, changed decisions": (
         "text.cluster_inference",

@@ -1,13 +1,16 @@
 """Groups that are known by probability only: what estimates, bounds and the proxy test are worth where the truth is known.
 
     python benchmarks/proxies.py disparity [RUNS [PEOPLE [SEED]]]
+    python benchmarks/proxies.py intervals [RUNS [SEED [OUT.csv]]]
     python benchmarks/proxies.py voters FILE.csv
     python benchmarks/proxies.py adult [SPLITS]
     python benchmarks/proxies.py worlds [RUNS]
+    python benchmarks/proxies.py columns [RUNS [PEOPLE]]
     python benchmarks/proxies.py tables compas-scores-two-years.csv
 
 `disparity` draws names and places of people of known race from the bundled tables, plants a disparity with and without the
-assumption of the corrected estimate, and counts how often the truth is held. `voters` takes a table with the columns
+assumption of the corrected estimate, and counts how often the truth is held. `intervals` counts it for every interval of a group
+of 2 to 50 people who are counted, rare outcomes and equal rates included. `voters` takes a table with the columns
 last_name, zip, race and turnout, such as pseudo_vf of the R package birdie (5,000 people). The tables in
 results/proxies.md were written by these.
 """
@@ -16,14 +19,17 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections import defaultdict
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
 import likewise as lw
 from likewise.datasets.names_race import RACES, names_race, sex_given_first_name
+from likewise.proxies.rates import Events, IndependentNames, Rates, rate_bounds, weighted_rates
 
 GROUPS = np.array(["white", "black", "hispanic", "other"], dtype=object)
 REGIONS = {"North Carolina": (27000, 29000), "New York": (10000, 15000), "Texas": (75000, 80000)}
@@ -133,6 +139,90 @@ def disparity(runs: int = 400, n: int = 2000, seed: int = 2026) -> None:
             print(pd.DataFrame(means).round(4).to_string(), flush=True)
 
 
+# How the chance of the small group is distributed, given its share: told by most names, by some, and hardly by any.
+TOLD = {
+    "well": lambda share: (0.3 * share, 0.3 * (1 - share)),
+    "partly": lambda share: (0.4, 0.4 * (1 / share - 1)),
+    "hardly": lambda share: (2.0, 2.0 * (1 / share - 1)),
+}
+# Rates of the small group and of the others.
+PAIRS = [(0.5, 0.5), (0.03, 0.03), (0.001, 0.001), (0.2, 0.6), (0.95, 0.5), (0.03, 0.003)]
+
+
+SIZES = (2, 4, 6, 10, 20, 50)
+KINDS = ("rate", "rate of the others", "difference", "ratio")
+
+
+def intervals(runs: int = 400, seed: int = 0, out: str = "") -> None:
+    """Coverage and width of every interval; 300 people, half of whom are counted, as in a true positive rate."""
+    rng = np.random.default_rng(seed)
+    n, rows = 300, []
+    for told, pair, size in product(TOLD, PAIRS, SIZES):
+        shape = TOLD[told](2 * size / n)
+        people = rng.beta(*shape, 200_000)
+        chance = people * pair[0] + (1 - people) * pair[1]
+        by_name = people @ chance / people.sum(), (1 - people) @ chance / (1 - people).sum()
+        held = defaultdict(list)
+        for _ in range(runs):
+            p = rng.beta(*shape, n)
+            counted = (rng.uniform(size=n) < 0.5) * 1.0
+            both = np.column_stack([p, 1 - p])
+            # The outcome depends on the group alone, as the corrected rates assume, or on the name alone, as the weighted.
+            for by, rates in (("group", pair), ("name", by_name)):
+                first = (rng.uniform(size=n) < p) * 1.0 if by == "group" else p
+                happened = rng.uniform(size=n) < first * pair[0] + (1 - first) * pair[1]
+                events = Events(happened * counted, counted)
+                if by == "group":
+                    held["bounds"].append(_bounds(events, both, rates))
+                    held["corrected"].append(_estimated(IndependentNames(events, both, None).rates(), rates))
+                else:
+                    held["weighted"].append(_estimated(weighted_rates(events, both), rates))
+        for name, seen in held.items():
+            holds, width = np.moveaxis(np.array(seen, float), -1, 0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                means = np.nanmean(holds, axis=0), np.nanmean(width, axis=0)
+            given = np.isfinite(holds).sum(axis=0)
+            rows += [(told, pair, size, name, *row) for row in zip(KINDS, given, *means, strict=True)]
+    found = pd.DataFrame(
+        rows, columns=["told", "rates", "counted", "interval", "of", "given", "holds", "width"]
+    )
+    if out:
+        found.to_csv(out, index=False)
+    shown = found[found["given"] >= runs / 4].groupby(["interval", "of", "counted"])
+    print(
+        shown.agg(least=("holds", "min"), mean=("holds", "mean"), width=("width", "mean"))
+        .round(3)
+        .to_string()
+    )
+
+
+def _estimated(found: Rates, rates: tuple[float, float]) -> list[tuple[float, float]]:
+    measures = (
+        found.rate(0, 0.95),
+        found.rate(1, 0.95),
+        found.difference(0, 1, 0.95),
+        found.ratio(0, 1, 0.95),
+    )
+    return _held([(one.low, one.high) for one in measures], rates)
+
+
+def _bounds(events: Events, p: np.ndarray, rates: tuple[float, float]) -> list[tuple[float, float]]:
+    ends = rate_bounds(events, p, confidence=0.975)
+    (low, low_), (high, high_) = ends.outer_low, ends.outer_high
+    ratio = low / high_, high / low_ if low_ > 0 else np.inf
+    return _held([(low, high), (low_, high_), (low - high_, high - low_), ratio], rates)
+
+
+def _held(limits: list[tuple[float, float]], rates: tuple[float, float]) -> list[tuple[float, float]]:
+    """Whether each interval holds the truth, NaN if there is none, and its width."""
+    truths = (*rates, rates[0] - rates[1], rates[0] / rates[1])
+    return [
+        (np.nan if np.isnan(low) else low - 1e-9 <= truth <= high + 1e-9, high - low)
+        for truth, (low, high) in zip(truths, limits, strict=True)
+    ]
+
+
 def voters(path: str) -> None:
     table = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=["nan"])
     race = table["race"].replace({"hisp": "hispanic", "aian": "native", "other": "multiple"})
@@ -214,6 +304,23 @@ def worlds(runs: int = 100) -> None:
     print(f"all five columns named right in {right} of {runs} worlds of 2,000 people")
 
 
+def columns(runs: int = 400, n: int = 300) -> None:
+    """How often the intervals of what columns carry and move hold the means over samples of this size."""
+    seen = defaultdict(list)
+    for seed in range(runs):
+        X, sex, model = planted(seed, n)
+        for one in lw.proxy_test(model, X, sex, columns=["both", "town", "nothing"], pairs=0).columns:
+            for name in ("carries", "moves"):
+                found = getattr(one, name)
+                seen[one.name, name].append((found.value, found.low, found.high))
+    for key, values in seen.items():
+        value, low, high = np.array(values).T
+        holds = np.mean((low <= value.mean()) & (value.mean() <= high))
+        print(
+            *key, f"mean {value.mean():.3f}, holds {holds:.3f}, width {np.mean(high - low):.3f}", flush=True
+        )
+
+
 def tables(adult: str, compas: str) -> None:
     """Adult with sex hidden and COMPAS with race hidden, as boosted trees that never saw the attribute decide."""
     from sklearn.compose import make_column_selector, make_column_transformer
@@ -255,6 +362,10 @@ if __name__ == "__main__":
     word, rest = sys.argv[1], sys.argv[2:]
     {
         "adult": lambda: adult(*map(int, rest)),
+        "columns": lambda: columns(*map(int, rest)),
+        "intervals": lambda: intervals(
+            *(convert(one) for convert, one in zip((int, int, str), rest, strict=False))
+        ),
         "disparity": lambda: disparity(*map(int, rest)),
         "voters": lambda: voters(rest[0]),
         "worlds": lambda: worlds(*map(int, rest)),

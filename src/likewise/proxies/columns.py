@@ -21,7 +21,7 @@ from likewise.core.checks import FloatArray, IntArray, check_integer, check_same
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, to_pandas
-from likewise.core.intervals import Interval, Measure, proportion_interval
+from likewise.core.intervals import Interval, Measure, bounded_mean_interval, proportion_interval
 from likewise.core.plain import Written
 from likewise.proxies.probabilities import GroupProbabilities
 from likewise.proxies.removal import as_numbers, shuffled, without_attribute
@@ -409,13 +409,10 @@ def _needed(
         model.fit(codes[train][:, kept], target[train])
         return np.asarray(model.predict(codes[~train][:, kept]) == target[~train], dtype=float)
 
-    whole, reach, found = right(()), -float(ndtri((1 - level) / 2)), {}
+    whole, found = right(()), {}
     for one in looked:
         out = one if isinstance(one, tuple) else (one,)
         loss = whole - right(out)
-        error = float(loss.std() / np.sqrt(len(loss)))
-        mean = float(loss.mean())
-        found[out] = Measure.of(
-            "needed", mean, Interval(mean - reach * error, mean + reach * error, level, "normal")
-        )
+        interval = bounded_mean_interval(loss, -1.0, 1.0, confidence=level)
+        found[out] = Measure.of("needed", float(loss.mean()), interval)
     return found

@@ -33,14 +33,17 @@ class Events:
 class Rates:
     """Rates of the groups, (k,), and the influence of each person on them, (n, k); NaN if the rate of a group is not identified.
 
-    `people` is how many people each rate can rest upon at most, (k,). Of a small group of which little is known, the
-    distribution is not normal: a rate has the exact limits of a share of as many people as its standard error corresponds
-    to (Korn and Graubard 1998), differences and ratios combine these (Zou and Donner 2008).
+    `people` is how many people each rate can rest upon at most, (k,), `alike` the covariance of the rates if everybody's
+    outcome were equally likely, (k, k). Of a small group of which little is known, the distribution is not normal: a rate
+    has the exact limits of a share of as many people as its standard error corresponds to (Korn and Graubard 1998),
+    differences and ratios combine these (Zou and Donner 2008). What is seen of errors and correlations is not trusted
+    beyond `alike`: both look small, or certain, if hardly anything happened, or to hardly anybody.
     """
 
     values: FloatArray
     influence: FloatArray
     people: FloatArray
+    alike: FloatArray
 
     def rate(self, group: int, confidence: float) -> Measure:
         """The rate of a group with its interval."""
@@ -68,6 +71,9 @@ class Rates:
     def _limits(self, group: int, confidence: float) -> tuple[float, float, float]:
         rate = min(max(float(self.values[group]), 0.0), 1.0)
         people, error = float(self.people[group]), standard_error(self.influence[:, group])
+        # A rate of 0 or 1 tells as much as one a person away from it.
+        inside = (rate * people + 1) / (people + 2)
+        people = min(people, inside * (1 - inside) / max(float(self.alike[group, group]), 1e-300))
         if error > 0 and 0 < rate < 1:
             people = min(people, rate * (1 - rate) / error**2)
         tail = (1.0 - confidence) / 2
@@ -76,10 +82,16 @@ class Rates:
         return rate, float(low), float(high)
 
     def _together(self, group: int, other: int) -> float:
-        """Correlation of two rates."""
+        """Correlation of two rates, the lower of two: what they share makes a difference surer."""
         pair = self.influence[:, [group, other]]
-        sizes = float(np.prod(np.sqrt((pair**2).sum(axis=0))))
-        return float(pair[:, 0] @ pair[:, 1]) / sizes if sizes > 0 else 0.0
+        return min(
+            _correlation(pair.T @ pair), _correlation(self.alike[np.ix_([group, other], [group, other])])
+        )
+
+
+def _correlation(covariance: FloatArray) -> float:
+    sizes = float(np.sqrt(np.prod(np.diag(covariance))))
+    return float(covariance[0, 1]) / sizes if sizes > 0 else 0.0
 
 
 _METHOD = "combined"
@@ -103,14 +115,21 @@ def standard_error(influence: FloatArray) -> float:
     return float(np.sqrt((influence**2).sum()))
 
 
+def _variance(events: Events) -> float:
+    """Of everybody's outcome if it were equally likely."""
+    share = (events.happened.sum() + 0.5) / (events.counted.sum() + 1.0)
+    return float(share * (1.0 - share))
+
+
 def weighted_rates(events: Events, p: FloatArray) -> Rates:
     """Everybody counts in every group by their probability: right if the outcome is independent of the group given p."""
-    people = events.counted @ p
+    people, overlap = events.counted @ p, (p * events.counted[:, None]).T @ p
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = events.happened @ p / people
         off = p * (events.happened[:, None] - rates * events.counted[:, None])
         # As many people as equal weights would need to be as sure.
-        return Rates(rates, off / people, people**2 / (events.counted @ p**2))
+        alike = _variance(events) * overlap / np.outer(people, people)
+        return Rates(rates, off / people, people**2 / np.diag(overlap), alike)
 
 
 class IndependentNames:
@@ -124,7 +143,7 @@ class IndependentNames:
         states = np.where(events.counted > 0, np.where(events.happened > 0, 1, 0), 2)
         self.states = 3 if (states == 2).any() else 2
         self.eye = np.eye(self.states)[states]
-        self.p = p
+        self.p, self.events = p, events
         # One share follows from the others; centred, so that the intercepts are those of the average place.
         place = np.zeros((len(p), 0)) if area is None else area[:, 1:] - area[:, 1:].mean(0)
         self.place = place[:, place.std(0) > 1e-6]
@@ -191,7 +210,18 @@ class IndependentNames:
         values = self._values(packed)
         counted = self.p * (chances[:, :, 0] + chances[:, :, 1])
         direct = (self.p * chances[:, :, 1] - values * counted) / counted.sum(0)
-        return Rates(values, direct + moved @ slope, counted.sum(0))
+        return Rates(values, direct + moved @ slope, counted.sum(0), self._alike())
+
+    def _alike(self) -> FloatArray:
+        """By least squares on group and place, at the mean place of each group."""
+        mine = self.p * self.events.counted[:, None]
+        design = np.hstack([self.p, self.place])
+        # What cannot be told apart has no end of variance.
+        gram = (design * self.events.counted[:, None]).T @ design + 1e-6 * np.eye(design.shape[1])
+        at = np.hstack(
+            [np.eye(self.p.shape[1]), mine.T @ self.place / np.maximum(mine.sum(0), 1e-6)[:, None]]
+        )
+        return np.asarray(_variance(self.events) * at @ np.linalg.inv(gram) @ at.T)
 
 
 # Known people of a group who are counted, for a rate of theirs.
@@ -241,7 +271,8 @@ def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray) 
         number = float(own @ counted[rows])
         people[a] = _WORTH * number
         influence[:, a] = mine / size * float(stdtrit(number - 1.0, 0.975) / ndtri(0.975))
-    return Rates(values, influence, people)
+    # Their groups have different people.
+    return Rates(values, influence, people, np.zeros((k, k)))
 
 
 def _centred(values: FloatArray) -> FloatArray:
