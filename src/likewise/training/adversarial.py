@@ -124,7 +124,9 @@ class AdversarialDebiasing(Objective):
             tensors, dict(zip(weights, learned, strict=True)), self.adversary_lr, state.step + 1
         )
         last = {"adversary_loss": float(adversary.detach())}
-        return _with_gradient(loss.detach(), parameters, update), state.after(last=last, tensors=moved)
+        # A scalar with this gradient, though no function has it: the loop calls ``loss.backward()``.
+        linear = torch.stack([(p * g).sum() for p, g in zip(parameters, update, strict=True)]).sum()
+        return loss.detach() + (linear - linear.detach()), state.after(last=last, tensors=moved)
 
     def robust_loss(self, net: nn.Module, batch: BatchLike, state: State) -> float:
         """Return the loss minus α times the adversary's."""
@@ -185,17 +187,6 @@ class AdversarialDebiasing(Objective):
                 mine = mine - self.strength * a
             update.append(mine)
         return update
-
-
-def _with_gradient(
-    value: torch.Tensor, parameters: Sequence[torch.Tensor], gradient: Sequence[torch.Tensor]
-) -> torch.Tensor:
-    """Return a scalar of the given value whose gradient by the parameters is the given one.
-
-    So an update that is the gradient of no function fits a loop that calls ``loss.backward()``.
-    """
-    linear = torch.stack([(p * g).sum() for p, g in zip(parameters, gradient, strict=True)]).sum()
-    return value + (linear - linear.detach())
 
 
 # The means over steps that Adam keeps of gradients and of their squares.

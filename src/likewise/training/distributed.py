@@ -386,8 +386,6 @@ class DistributedStep:
 
     def step(self, net: nn.Module, batch: Batch, state: State) -> tuple[torch.Tensor, State]:
         """Return the objective's loss, whose gradients of all ranks add up to that of the batch, and the next state."""
-        if not self.ranks.several:
-            return self.objective.step(net, batch, state)
         share = self._share_of(batch)
         # Ranks with rows of their own need masks of their own; those that repeat each other's work the same ones.
         own = 0 if share is None else 1 + self.ranks.rank

@@ -166,7 +166,8 @@ class Run:
 
     def _update(self) -> dict[str, float] | None:
         """Make one update; None when its loss or gradient is not finite, and then nothing was updated."""
-        loss, state = self.together.step(self.net, self.source.next(), self.state)
+        step = self.together.step if self.ranks.several else self.objective.step
+        loss, state = step(self.net, self.source.next(), self.state)
         self.optimizer.zero_grad()
         if not self.together.backward(loss, self._moving):
             return None
@@ -219,23 +220,21 @@ class Run:
         assert self.checkpoint is not None
         with self.ranks.agree():
             if self.ranks.first:
-                write_checkpoint(self.checkpoint, self._checkpoint())
-
-    def _checkpoint(self) -> Checkpoint:
-        moments, groups = flat_optimizer(self.optimizer)
-        return Checkpoint(
-            settings=self.settings,
-            step=self.step,
-            weights=_weights(self.net),
-            best=self.best,
-            optimizer=moments,
-            optimizer_groups=groups,
-            state=self.state,
-            source=self.source.position(),
-            generator=torch.get_rng_state(),
-            history=History.of(self.noted),
-            progress={name: getattr(self, name) for name in _PROGRESS},
-        )
+                moments, groups = flat_optimizer(self.optimizer)
+                kept = Checkpoint(
+                    settings=self.settings,
+                    step=self.step,
+                    weights=_weights(self.net),
+                    best=self.best,
+                    optimizer=moments,
+                    optimizer_groups=groups,
+                    state=self.state,
+                    source=self.source.position(),
+                    generator=torch.get_rng_state(),
+                    history=History.of(self.noted),
+                    progress={name: getattr(self, name) for name in _PROGRESS},
+                )
+                write_checkpoint(self.checkpoint, kept)
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one and it is of this run."""

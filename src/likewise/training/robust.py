@@ -152,7 +152,12 @@ class RobustObjective(Objective):
     def _find(self, oracle: Oracle, rows: Batch, y: torch.Tensor, state: State) -> SearchResult:
         """The worst case of each row at the λ of the state (Algorithm 2, line 3)."""
         if math.isinf(state.lambda_) and not self.metric.null_space.dim:
-            return _unmoved(oracle, rows.x, y)
+            # Only free moves would be made, and none is free.
+            loss = oracle.loss(rows.x, y)
+            ended = torch.where(torch.isfinite(loss), RowStatus.CONVERGED.value, RowStatus.NON_FINITE.value)
+            none = torch.zeros_like(ended, dtype=torch.int32)
+            return SearchResult(rows.x, loss, torch.zeros_like(loss), ended.to(torch.int8), none)
+
         own, other = self._starts(rows, state)
         # Every other time a row begins where somebody else of its class ended: its own last place is often a local
         # maximum, and is kept all the same if it turns out better.
@@ -256,14 +261,6 @@ class RobustObjective(Objective):
             warm = torch.cat([warm, warm.new_zeros(max(needed, 2 * len(warm)) - len(warm), warm.shape[1])])
         seen = {"last_index": rows.index, "last_y": rows.y}
         return {"warm": warm.index_copy_(0, rows.index, moved), "tensors": seen}
-
-
-def _unmoved(oracle: Oracle, x: torch.Tensor, y: torch.Tensor) -> SearchResult:
-    """What a search finds if only free moves are made and none is free."""
-    loss = oracle.loss(x, y)
-    ended = torch.where(torch.isfinite(loss), RowStatus.CONVERGED.value, RowStatus.NON_FINITE.value)
-    none = torch.zeros(len(x), dtype=torch.int32, device=x.device)
-    return SearchResult(x, loss, torch.zeros_like(loss), ended.to(torch.int8), none)
 
 
 def _spent(rows: Batch, found: SearchResult) -> tuple[float, dict[str, int]]:

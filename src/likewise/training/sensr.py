@@ -216,7 +216,11 @@ class SenSeI(RobustObjective):
         with evaluating(net, keep_tensors=False), torch.no_grad():
             outputs = _outputs(network_scores(net, rows.x, loss), self.outputs)
         source = torch.Generator().manual_seed(state.step)
-        noise = _noise(outputs, source)
+        # Noise of the whole batch: a row's own does not depend on the rank that works on it.
+        share = current_share()
+        n = len(outputs) if share is None else len(share.whole)
+        noise = torch.randn(n, outputs.shape[1], generator=source, dtype=torch.float64)
+        noise = (noise if share is None else share.part(noise)).to(outputs)
         reference = outputs + _NUDGE * _spread(outputs).clamp(min=1e-3) * noise
         oracle = make_oracle(net, OutputDistance(reference, self.outputs))
         index = torch.arange(len(rows), device=rows.x.device)
@@ -280,14 +284,6 @@ class OutputDistance(Loss):
 
 def _outputs(scores: torch.Tensor, kind: str) -> torch.Tensor:
     return scores.softmax(dim=1) if kind == "probabilities" else scores
-
-
-def _noise(outputs: torch.Tensor, source: torch.Generator) -> torch.Tensor:
-    """Normal numbers of the shape of the outputs; a row's own do not depend on the rank that works on it."""
-    share = current_share()
-    n = len(outputs) if share is None else len(share.whole)
-    noise = torch.randn(n, outputs.shape[1], generator=source, dtype=torch.float64)
-    return (noise if share is None else share.part(noise)).to(outputs)
 
 
 def _spread(outputs: torch.Tensor) -> torch.Tensor:

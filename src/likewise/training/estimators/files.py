@@ -42,23 +42,18 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bo
     description["width"] = estimator._width
     tensors |= {f"network.{name}": tensor for name, tensor in estimator.network_.state_dict().items()}
     if training:
-        description["training"] = _write_training(estimator, tensors)
+        moments, groups = flat_optimizer(estimator._optimizer)
+        tensors |= {f"optimizer.{name}": tensor for name, tensor in moments.items()}
+        state, numbers = estimator._state.to_tensors()
+        tensors |= {f"state.{name}": tensor for name, tensor in state.items()}
+        tensors |= {f"history.{name}": v for name, v in estimator.history_.columns.items()}
+        description["training"] = {
+            "groups": groups,
+            "state": numbers,
+            "history": list(estimator.history_.columns),
+            "random": estimator._random.bit_generator.state,
+        }
     save_described(path, _KIND, description, tensors)
-
-
-def _write_training(estimator: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-    """What `partial_fit` needs to go on exactly: optimiser, λ and the like, random state; and the history."""
-    moments, groups = flat_optimizer(estimator._optimizer)
-    tensors |= {f"optimizer.{name}": tensor for name, tensor in moments.items()}
-    state, numbers = estimator._state.to_tensors()
-    tensors |= {f"state.{name}": tensor for name, tensor in state.items()}
-    tensors |= {f"history.{name}": v for name, v in estimator.history_.columns.items()}
-    return {
-        "groups": groups,
-        "state": numbers,
-        "history": list(estimator.history_.columns),
-        "random": estimator._random.bit_generator.state,
-    }
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
@@ -134,7 +129,15 @@ def _build(
     estimator._restore(width)
     _load_weights(estimator.network_, weights, path)
     if "training" in description:
-        _read_training(estimator, description["training"], tensors)
+        stored = description["training"]
+        optimizer = make_optimizer(estimator.network_, estimator._config.optimizer, estimator.lr)
+        load_optimizer(optimizer, tensors_of(tensors, "optimizer"), stored["groups"])
+        estimator._optimizer = optimizer
+        estimator._state = State.from_tensors(tensors_of(tensors, "state"), stored["state"])
+        estimator.history_ = History({name: tensors[f"history.{name}"].numpy() for name in stored["history"]})
+        generator = np.random.default_rng()
+        generator.bit_generator.state = stored["random"]
+        estimator._random = generator
     estimator.module_ = estimator._as_module(estimator.network_)
     return estimator
 
@@ -165,14 +168,3 @@ def _load_weights(network: nn.Module, weights: dict[str, torch.Tensor], path: Pa
 
 def _shapes(weights: Mapping[str, torch.Tensor]) -> str:
     return ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in list(weights.items())[:6])
-
-
-def _read_training(estimator: Any, stored: dict[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
-    optimizer = make_optimizer(estimator.network_, estimator._config.optimizer, estimator.lr)
-    load_optimizer(optimizer, tensors_of(tensors, "optimizer"), stored["groups"])
-    estimator._optimizer = optimizer
-    estimator._state = State.from_tensors(tensors_of(tensors, "state"), stored["state"])
-    estimator.history_ = History({name: tensors[f"history.{name}"].numpy() for name in stored["history"]})
-    generator = np.random.default_rng()
-    generator.bit_generator.state = stored["random"]
-    estimator._random = generator

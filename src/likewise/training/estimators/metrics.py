@@ -59,12 +59,13 @@ def _check_fits(metric: FairMetric, rows: TrainingRows, owner: str) -> None:
 
 
 def removed_directions(
-    project: Any, rows: TrainingRows, *, owner: str
+    directions: list[Any], rows: TrainingRows, *, owner: str
 ) -> tuple[Subspace | None, tuple[str, ...]]:
-    """Return the directions that a metric or learner makes cheap, to be projected off, and its sensitive columns."""
-    if project is None:
+    """Return the directions that metrics or learners make cheap, to be projected off, and their sensitive columns."""
+    if not directions:
         return None, ()
-    metric = trained_metric(project, rows, owner=owner)
+    metric = trained_metric(directions if len(directions) > 1 else directions[0], rows, owner=owner)
+
     return projected_off(metric, owner=owner), metric.sensitive_features
 
 

@@ -24,7 +24,7 @@ from likewise.data.tabular import TabularDomain
 from likewise.mitigation.project import read_new_rows
 from likewise.models.losses import LossLike
 from likewise.models.torch_module import TorchModel
-from likewise.training.batch import ArrayBatches, Batch, Sampling
+from likewise.training.batch import ArrayBatches, Batch, BatchSource, Sampling
 from likewise.training.distributed import current_ranks, joined
 from likewise.training.estimators.advice import ENOUGH_STEPS, at_chance
 from likewise.training.estimators.automatic import VALIDATE_EVERY, Auto, HeldOut, auto_schedule, hold_out
@@ -202,19 +202,35 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
     ) -> tuple[Batch, HeldOut | None]:
         """Read the rows, learn what the objective needs, make the network; return everybody and who is held out."""
         owner = type(self).__name__
-        self._check_choices(owner)
+        if self._config.patience not in (None, "auto") and self.validation is None:
+            raise bad_parameter(
+                owner,
+                "patience",
+                allowed="None if no rows are held out",
+                got=self._config.patience,
+                remedy="Pass validation=0.2.",
+            )
+        if self._config.resume and not isinstance(self.random_state, (int, np.integer)):
+            raise bad_parameter(
+                owner,
+                "random_state",
+                allowed="an int if resume=True, so that the run is the same one",
+                got=self.random_state,
+            )
         rows, classes = self._training_rows(X, y, sensitive_features, sample_weight, first=True)
         self._begin(rows, classes, owner)
         people = self._batch(rows)
-        return people, self._split(people, owner)
+        if self.validation_ is None:
+            return people, None
+        share = check_share(self.validation_, owner=owner, name="validation")
+        alike = self._config.sampling == "balanced"
+        return people, hold_out(people, share, self._random, alike=alike)
 
     def _train(self, people: Batch, held_out: HeldOut | None) -> TrainingResult:
         """Train the network on all but the people held out."""
         part = people if held_out is None else people.take(held_out.rows)
-        net = behind_projection(self.network_, self.removed_)
-        how = self._how(part, held_out)
         files = {"checkpoint": self._config.checkpoint, "resume": self._config.resume}
-        return self._finish(train(net, part, self.objective_, steps=self.n_steps_, **how, **files))
+        return self._finish(self._run(self.network_, part, self.objective_, self.n_steps_, held_out, **files))
 
     def _check(self, people: Batch, held_out: HeldOut | None, result: TrainingResult) -> None:
         """Add what the trained network shows to the findings, and warn of all of them."""
@@ -223,14 +239,24 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         if current_ranks().first:
             warn_about(self.findings_, stacklevel=3)
 
-    def _how(self, people: Batch | None, held_out: HeldOut | None) -> dict[str, Any]:
-        """Return how `train` is to run on people, or on a source of batches of its own, from the parameters."""
+    def _run(
+        self,
+        network: torch.nn.Module,
+        data: Batch | BatchSource,
+        objective: Objective,
+        steps: int,
+        held_out: HeldOut | None = None,
+        *,
+        blind: bool = True,
+        **changes: Any,
+    ) -> TrainingResult:
+        """Train a network as the parameters say but for `changes`; one that is `blind` behind what is projected off."""
         config = self._config
-        return {
+        how = {
             "optimizer": config.optimizer,
             "lr": self.lr,
             "batch_size": self.batch_size_,
-            "sampling": config.sampling if people is None else self._drawing(people),
+            "sampling": self._drawing(data) if isinstance(data, Batch) else config.sampling,
             "validation": None if held_out is None else held_out.people,
             "validate_every": VALIDATE_EVERY if config.patience == "auto" else 100,
             "patience": None if held_out is None else self.patience_,
@@ -240,6 +266,8 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             "random_state": self._seed(),
             "warn": False,
         }
+        net = behind_projection(network, self.removed_ if blind else None)
+        return train(net, data, objective, steps=steps, **how | changes)
 
     def partial_fit(
         self,
@@ -289,30 +317,11 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             generator = torch.Generator().manual_seed(self._seed())
             source = ArrayBatches(batch, self.batch_size_, self._drawing(batch), generator=generator)
             size = min(self.batch_size_, len(batch))
-            how = self._how(None, None)
-            if self._optimizer is not None:
-                how["optimizer"] = self._optimizer
-            net = behind_projection(self.network_, self.removed_)
             steps = -(-len(batch) // size) if steps is None else steps
-            self._finish(train(net, source, self.objective_, steps=steps, state=self._state, **how))
+            how: dict[str, Any] = {"optimizer": self._optimizer or self._config.optimizer}
+            how["state"] = self._state
+            self._finish(self._run(self.network_, source, self.objective_, steps, **how))
         return self
-
-    def _check_choices(self, owner: str) -> None:
-        if self._config.patience not in (None, "auto") and self.validation is None:
-            raise bad_parameter(
-                owner,
-                "patience",
-                allowed="None if no rows are held out",
-                got=self._config.patience,
-                remedy="Pass validation=0.2.",
-            )
-        if self._config.resume and not isinstance(self.random_state, (int, np.integer)):
-            raise bad_parameter(
-                owner,
-                "random_state",
-                allowed="an int if resume=True, so that the run is the same one",
-                got=self.random_state,
-            )
 
     def _training_rows(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, first: bool, classes: Any = None
@@ -348,21 +357,17 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             warn_unscaled(rows, owner=owner)
         self.classes_ = classes
         self.removed_: Subspace | None = None
-        self._schedule(len(rows.x))
-        self._random = current_ranks().generator(self.random_state)
-        self._learn(rows)
-        self._restore(rows.x.shape[1])
-        check_outputs(self.network_, rows.x, len(classes), owner=owner)
-
-    def _schedule(self, n: int) -> None:
-        """Set how the network is trained, from the parameters or from the number of people."""
-        auto = auto_schedule(n)
+        auto = auto_schedule(len(rows.x))
         self.n_steps_ = auto.n_steps if self.n_steps == "auto" else self.n_steps
         self.batch_size_ = auto.batch_size if self.batch_size == "auto" else self.batch_size
         self.validation_ = auto.validation if self.validation == "auto" else self.validation
         # Patience counts validations, so it needs people held out.
         patience = auto.patience if self.validation_ is not None else None
         self.patience_ = patience if self._config.patience == "auto" else self._config.patience
+        self._random = current_ranks().generator(self.random_state)
+        self._learn(rows)
+        self._restore(rows.x.shape[1])
+        check_outputs(self.network_, rows.x, len(classes), owner=owner)
 
     def _drawing(self, batch: Batch) -> Sampling:
         """How batches are drawn: by their weights if rows have any."""
@@ -405,13 +410,6 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         if weights is not None and self._config.sampling == "balanced":
             weights = classes_alike(rows.codes, weights)
         return Batch.from_arrays(rows.x, rows.codes, dtype=dtype, weight=weights, **self._beside(rows))
-
-    def _split(self, batch: Batch, owner: str) -> HeldOut | None:
-        """The people to train on and those held out, class by class; None if nobody is."""
-        if self.validation_ is None:
-            return None
-        share = check_share(self.validation_, owner=owner, name="validation")
-        return hold_out(batch, share, self._random, alike=self._config.sampling == "balanced")
 
     def _seed(self) -> int:
         return int(self._random.integers(2**31))

@@ -45,7 +45,6 @@ from likewise.training.estimators.metrics import (
 from likewise.training.estimators.network_classifier import NetworkClassifier
 from likewise.training.estimators.parameters import preset_parameters
 from likewise.training.estimators.rows import ProxyVectors, TrainingRows
-from likewise.training.loop import train
 from likewise.training.networks import behind_projection
 from likewise.training.objective import ERM, Objective
 from likewise.training.penalised import WithCovariancePenalty
@@ -73,16 +72,6 @@ def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, wid
         return []
     inside = np.square(np.asarray(to_numpy(free.basis), dtype=float)).sum(axis=1)
     return [int(i) for i in np.flatnonzero(inside > 1.0 - 1e-9)]
-
-
-def _words_and_directions(blind_to: Any, owner: str) -> tuple[str | None, Any]:
-    """Split `blind_to` into its word and the metrics or learners that name directions; None for either that lacks."""
-    parts = list(blind_to) if isinstance(blind_to, (list, tuple)) else [blind_to]
-    words = [part for part in parts if isinstance(part, str)]
-    directions = [part for part in parts if part is not None and not isinstance(part, str)]
-    if len(words) > 1:
-        raise bad_parameter(owner, "blind_to", allowed="one word, and directions beside it", got=words)
-    return next(iter(words), None), directions if len(directions) > 1 else next(iter(directions), None)
 
 
 def choose_blindness(
@@ -183,13 +172,19 @@ class RobustClassifier(NetworkClassifier):
 
     def _learn(self, rows: TrainingRows) -> None:
         owner, width = type(self).__name__, rows.x.shape[1]
-        blindness, project = _words_and_directions(self.blind_to, owner)
-        projected, told = removed_directions(project, rows, owner=owner)
+        parts = list(self.blind_to) if isinstance(self.blind_to, (list, tuple)) else [self.blind_to]
+        words = [part for part in parts if isinstance(part, str)]
+        named = [part for part in parts if part is not None and not isinstance(part, str)]
+        if len(words) > 1:
+            raise bad_parameter(owner, "blind_to", allowed="one word, and directions beside it", got=words)
+        projected, told = removed_directions(named, rows, owner=owner)
         metric = trained_metric(self.metric, rows, owner=owner)
         sensitive = sensitive_coordinates(metric, rows.encoder, width)
-        self.blind_to_ = choose_blindness(blindness, metric, rows.x, sensitive, owner=owner)
+        word = words[0] if words else None
+        self.blind_to_ = choose_blindness(word, metric, rows.x, sensitive, owner=owner)
         blind = blind_directions(self.blind_to_, metric, sensitive, width)
-        self.removed_ = _both(projected, blind)
+        # What is hidden as a whole comes first: orthogonal directions that come first are the basis.
+        self.removed_ = blind | projected if blind and projected else blind or projected
         self.metric_ = metric_of_model(metric, self.removed_, told)
         searched = searched_metric(self.metric_, self.removed_)
         self.search_domain_ = search_region(self._config.search_domain, searched, rows, owner=owner)
@@ -226,15 +221,18 @@ class RobustClassifier(NetworkClassifier):
             return result
         part, judges = people.take(held_out.rows), held_out.people
         # Of the same build, but it sees everything, and is trained for accuracy alone.
-        plain, how = self._new_network(), {**self._how(part, held_out), "progress": False}
-        plain = train(plain, part, ERM(), steps=self.n_steps_, **how).net.eval()
+        trained = self._run(
+            self._new_network(), part, ERM(), self.n_steps_, held_out, blind=False, progress=False
+        )
+        plain = trained.net.eval()
         network, plan = self.network_, [(self.eps_, result.best_step)]
         decisions = Decisions.of(self._as_module(network), plain, judges)
         without, steps = decisions.lost, max(1, int(self.n_steps_) // 4)
         for eps in eps_rungs(self._usual_eps, len(people)) if self.eps == "auto" else ():
             # Each begins with the weights of the one before.
             higher = copy.deepcopy(network)
-            after = self._train_at(higher, eps, part, held_out, steps)
+            self.eps_ = eps
+            after = self._run(higher, part, self._objective(), steps, held_out)
             seen = Decisions.of(self._as_module(higher), plain, judges)
             if not after.ended or too_costly(seen.lost, without):
                 break
@@ -267,17 +265,11 @@ class RobustClassifier(NetworkClassifier):
         """Train a new network on all people, with the values of ε and for as many steps as did well."""
         network = self._new_network()
         for eps, steps in plan:
-            result = self._train_at(network, eps, people, None, steps)
+            self.eps_ = eps
+            result = self._run(network, people, self._objective(), steps)
             if result.status != "finished":
                 return None
         return network, continued(result) if len(plan) > 1 else result
-
-    def _train_at(
-        self, network: nn.Module, eps: float, people: Batch, held_out: HeldOut | None, steps: int
-    ) -> TrainingResult:
-        self.eps_ = eps
-        net, how = behind_projection(network, self.removed_), self._how(people, held_out)
-        return train(net, people, self._objective(), steps=steps, **how)
 
     def _finish(self, result: TrainingResult) -> TrainingResult:
         super()._finish(result)
@@ -309,15 +301,6 @@ class RobustClassifier(NetworkClassifier):
             "bound the search (TrainingConfig(search_domain='data')), shorten its steps, or leave all of these at their "
             "defaults"
         )
-
-
-def _both(first: Subspace | None, second: Subspace | None) -> Subspace | None:
-    """The span of two subspaces, either of which may be None."""
-    if first is None or second is None:
-        return second if first is None else first
-    # What is hidden as a whole comes first: orthogonal directions that come first are the basis.
-    parts = [np.asarray(to_numpy(part.basis), dtype=float).T for part in (second, first)]
-    return Subspace.from_directions(np.concatenate(parts))
 
 
 # SenSR behind the scikit-learn contract.
