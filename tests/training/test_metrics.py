@@ -16,7 +16,7 @@ from likewise.training import (
     SenSRClassifier,
     TrainingConfig,
 )
-from likewise.training.estimators.metrics import searched_metric
+from likewise.training.estimators.rows import searched_metric
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 

@@ -27,11 +27,11 @@ from likewise.training import (
     TrainingWarning,
     mlp,
 )
-from likewise.training.estimators.advice import compared
 from likewise.training.estimators.automatic import (
     BesideBaseline,
     auto_schedule,
     balanced_loss,
+    compared,
     held_out_gap,
 )
 from likewise.training.networks import behind_projection, folded, scores_of

@@ -54,28 +54,17 @@ class _Targets(threading.local):
     def __init__(self) -> None:
         self._last: tuple[torch.Tensor, int, torch.Tensor] | None = None
 
-    def signs(self, y: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-        """Return −1 for class 0 and 1 for class 1, (n,)."""
-        known = self._known(y, len(like))
-        if known is not None:
-            return known
-        check_targets(y, n=len(like), n_classes=2)
-        return self._keep(y, y.to(like.dtype).mul_(2.0).sub_(1.0))
-
-    def check(self, y: torch.Tensor, n: int, n_classes: int | None) -> None:
-        if self._known(y, n) is None:
-            check_targets(y, n=n, n_classes=n_classes)
-            self._keep(y, y)
-
-    def _known(self, y: torch.Tensor, n: int) -> torch.Tensor | None:
+    def checked(
+        self, y: torch.Tensor, n: int, n_classes: int | None, signs: torch.dtype | None = None
+    ) -> torch.Tensor:
+        """Return the targets of n rows, or as numbers of a dtype −1 for class 0 and 1 for class 1."""
         last = self._last
         if last is None or last[0] is not y or y.is_inference() or last[1] != y._version or len(last[2]) != n:
-            return None
+            check_targets(y, n=n, n_classes=n_classes)
+            made = y if signs is None else y.to(signs).mul_(2.0).sub_(1.0)
+            self._last = None if y.is_inference() else (y, y._version, made)
+            return made
         return last[2]
-
-    def _keep(self, y: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
-        self._last = None if y.is_inference() else (y, y._version, made)
-        return made
 
 
 def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -127,7 +116,7 @@ class _Pass:
             self.weights[1],
             float(self.addends[1]),
             activation.number,
-            self.targets.signs(y, before),
+            self.targets.checked(y, len(before), 2, before.dtype),
             self.objective.name,
         )
 
@@ -149,13 +138,13 @@ class _Pass:
         """Return the loss and its derivative by s₁ − s₀ (n,), or by the scores (n, C)."""
         weight, addend = self.weights[-1], self.addends[-1]
         if self.margin:
-            signs = self.targets.signs(y, hidden)
+            signs = self.targets.checked(y, len(hidden), 2, hidden.dtype)
             found = self.objective.margin_value_and_slope(torch.addmv(addend, hidden, weight).mul_(signs))
             assert found is not None
             return found[0], found[1].mul_(signs)
         scores = torch.addmm(addend.t() if addend.ndim == 2 else addend[:, None], weight, hidden.t()).t()
         if not self.objective.row_targets:
-            self.targets.check(y, len(scores), None if self.objective.regression else scores.shape[1])
+            self.targets.checked(y, len(scores), None if self.objective.regression else scores.shape[1])
         return self.objective.value_and_slope(scores, y)
 
     def _margin_back(self, kept: list[torch.Tensor | None], last: int) -> torch.Tensor:
@@ -351,9 +340,12 @@ class MLPOracle(Oracle):
             )
 
     def _pass(self) -> _Pass:
-        stages = self.network.stages
-        read = [stage.read() for stage in stages]
-        weights, addends = [weight for weight, _ in read], [bias for _, bias in read]
+        weights, addends, activations = [], [], []
+        for stage in self.network.stages:
+            weight, addend = stage.read()
+            weights.append(weight)
+            addends.append(addend)
+            activations.append(stage.activation)
         if self._margin:
             single = len(weights[-1]) == 1
             weights[-1] = weights[-1][0] if single else weights[-1][1] - weights[-1][0]
@@ -362,13 +354,13 @@ class MLPOracle(Oracle):
             weights[-1] = torch.cat([-weights[-1] / 2, weights[-1] / 2])
             addends[-1] = torch.cat([-addends[-1] / 2, addends[-1] / 2])
         return _Pass(
-            weights=tuple(weights),
-            addends=tuple(addends),
-            activations=tuple(stage.activation for stage in stages),
-            objective=self.objective,
-            margin=self._margin,
-            buffers=self._buffers,
-            targets=self._targets,
+            tuple(weights),
+            tuple(addends),
+            tuple(activations),
+            self.objective,
+            self._margin,
+            self._buffers,
+            self._targets,
         )
 
 

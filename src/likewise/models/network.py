@@ -258,9 +258,12 @@ def _stages(layers: list[nn.Module]) -> tuple[Stage, ...] | None:
     for layer in layers:
         activation = activation_from_module(layer)
         if isinstance(layer, nn.Linear) and type(layer) is nn.Linear:
-            if linear and not _worth_multiplying(parts, layer):
-                stages.append(Stage(tuple(parts), None))
-                parts = []
+            if linear:
+                # Two in a row are multiplied if the product is smaller than both: not behind a bottleneck.
+                n_in = _affine(parts[0])[0].shape[-1]
+                if n_in * layer.out_features > (n_in + layer.out_features) * layer.in_features:
+                    stages.append(Stage(tuple(parts), None))
+                    parts = []
             parts.append(layer)
             linear = True
         elif isinstance(layer, nn.BatchNorm1d) and type(layer) is nn.BatchNorm1d:
@@ -275,9 +278,3 @@ def _stages(layers: list[nn.Module]) -> tuple[Stage, ...] | None:
     if not linear:
         return None
     return (*stages, Stage(tuple(parts), None))
-
-
-def _worth_multiplying(parts: list[Part], layer: nn.Linear) -> bool:
-    """Whether the product of two linear layers in a row is smaller than both: not behind a bottleneck."""
-    n_in = _affine(parts[0])[0].shape[-1]
-    return n_in * layer.out_features <= (n_in + layer.out_features) * layer.in_features

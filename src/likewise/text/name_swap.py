@@ -10,7 +10,7 @@ from typing import Any
 
 from likewise.core.errors import bad_parameter
 from likewise.text.edited import Change, Edited, Word, addresses, edited_text, folded, like_case, words_of
-from likewise.text.name_finding import find_names
+from likewise.text.name_finding import Reading, find_names
 from likewise.text.name_lists import (
     GENDERS,
     ORDINARY,
@@ -21,7 +21,6 @@ from likewise.text.name_lists import (
     name_key,
     names_of,
 )
-from likewise.text.reading import Reading
 
 _MIXED = "people of both sexes: who should change cannot be told"
 

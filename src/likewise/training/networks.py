@@ -114,7 +114,9 @@ def make_network(
     """Return a fresh network of (n, n_in) rows."""
     if module is None:
         generator = torch.Generator().manual_seed(seed)
-        return mlp(n_in, _widths(hidden, owner), n_out, activation=activation, generator=generator)
+        given = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
+        widths = [check_integer(one, owner=owner, name="hidden_layer_sizes", low=1) for one in given]
+        return mlp(n_in, widths, n_out, activation=activation, generator=generator)
     if isinstance(module, nn.Module):
         return copy.deepcopy(module)
     if not callable(module):
@@ -128,11 +130,6 @@ def make_network(
             owner, "module", allowed="a function that returns a torch module", got=type(made).__name__
         )
     return made
-
-
-def _widths(hidden: Any, owner: str) -> tuple[int, ...]:
-    widths = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
-    return tuple(check_integer(width, owner=owner, name="hidden_layer_sizes", low=1) for width in widths)
 
 
 def _takes_sizes(factory: Any) -> bool:
@@ -187,22 +184,22 @@ def whole_axes(removed: Subspace) -> list[int]:
     return [int(i) for i in np.flatnonzero(inside > 1.0 - _WHOLE)]
 
 
-def removal_layer(removed: Subspace, like: nn.Module) -> nn.Linear:
-    """Return a frozen linear layer x ↦ x (I − QQᵀ), exactly 0 on coordinates that are removed as a whole."""
+def behind_projection(net: nn.Module, removed: Subspace | None) -> nn.Module:
+    """Return the network of rows whose part in a subspace is removed first; it shares the network's weights.
+
+    In front is a frozen linear layer x ↦ x (I − QQᵀ), exactly 0 on coordinates that are removed as a whole.
+    """
+    if removed is None:
+        return net
     basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64)
     d = basis.shape[0]
-    layer = undrawn_linear(d, d, bias=False, dtype=module_dtype(like))
+    layer = undrawn_linear(d, d, bias=False, dtype=module_dtype(net))
     with torch.no_grad():
         layer.weight.copy_(torch.eye(d, dtype=torch.float64) - basis @ basis.T)
         # Without what rounding leaves of them: a column that is hidden changes no decision at all.
         layer.weight[:, whole_axes(removed)] = 0.0
     layer.weight.requires_grad_(False)
-    return layer.to(module_device(like))
-
-
-def behind_projection(net: nn.Module, removed: Subspace | None) -> nn.Module:
-    """Return the network of rows whose part in a subspace is removed first; it shares the network's weights."""
-    return net if removed is None else nn.Sequential(removal_layer(removed, net), net)
+    return nn.Sequential(layer.to(module_device(net)), net)
 
 
 def folded(net: nn.Module, removed: Subspace | None) -> nn.Module:

@@ -94,12 +94,6 @@ def check_batch(net: nn.Module, batch: Batch, objective: Objective, *, name: str
     if loss.regression != batch.y.is_floating_point():
         allowed = "floating numbers" if loss.regression else "class indices (int64)"
         raise bad_parameter("train", f"{name}.y", allowed=f"{allowed} for this loss", got=str(batch.y.dtype))
-    _check_outputs(net, batch, objective, name)
-    objective.check(batch)
-
-
-def _check_outputs(net: nn.Module, batch: Batch, objective: Objective, name: str) -> None:
-    loss = objective.row_loss
     try:
         with evaluating(net), torch.no_grad():
             scores = network_scores(net, batch.x[:2], loss)
@@ -107,18 +101,15 @@ def _check_outputs(net: nn.Module, batch: Batch, objective: Objective, name: str
         raise InputError(
             f"train: the network cannot be applied to rows of {batch.x.shape[1]} columns: {error}"
         ) from error
-    if loss.regression:
-        return
-    top = int(batch.y.max())
-    if int(batch.y.min()) < 0:
+    least, most = int(batch.y.min()), int(batch.y.max())
+    if not loss.regression and least < 0:
+        raise InputError(f"train: {name!r} has the class index {least}. Class indices start at 0.")
+    if not loss.regression and most >= scores.shape[1]:
         raise InputError(
-            f"train: {name!r} has the class index {int(batch.y.min())}. Class indices start at 0."
-        )
-    if top >= scores.shape[1]:
-        raise InputError(
-            f"train: the network has {scores.shape[1]} outputs, but {name!r} has class {top}. "
+            f"train: the network has {scores.shape[1]} outputs, but {name!r} has class {most}. "
             "Give it an output per class."
         )
+    objective.check(batch)
 
 
 def checked_rows(

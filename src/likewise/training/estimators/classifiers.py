@@ -10,9 +10,14 @@ from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import euclidean
 from likewise.mitigation.project import projected_off
 from likewise.training.adversarial import AdversarialDebiasing
-from likewise.training.estimators.metrics import metric_encoder, trained_metric
 from likewise.training.estimators.network_classifier import NetworkClassifier
-from likewise.training.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
+from likewise.training.estimators.rows import (
+    AttributeCodes,
+    ProxyVectors,
+    TrainingRows,
+    metric_encoder,
+    trained_metric,
+)
 from likewise.training.objective import Objective
 from likewise.training.penalised import CoCL
 from likewise.training.robust import SearchLike

@@ -26,8 +26,15 @@ from likewise.models.losses import LossLike
 from likewise.models.torch_module import TorchModel
 from likewise.training.batch import ArrayBatches, Batch, BatchSource, Sampling
 from likewise.training.distributed import current_ranks, joined
-from likewise.training.estimators.advice import ENOUGH_STEPS, at_chance
-from likewise.training.estimators.automatic import VALIDATE_EVERY, Auto, HeldOut, auto_schedule, hold_out
+from likewise.training.estimators.automatic import (
+    ENOUGH_STEPS,
+    VALIDATE_EVERY,
+    Auto,
+    HeldOut,
+    at_chance,
+    auto_schedule,
+    hold_out,
+)
 from likewise.training.estimators.parameters import TrainingConfig, WithConfig
 from likewise.training.estimators.rows import (
     TrainingRows,

@@ -20,8 +20,8 @@ from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.learner import MOST, removed_share
 from likewise.fair_metrics.naming import ColumnPlaces
+from likewise.mitigation.project import projected_off
 from likewise.training.batch import Batch
-from likewise.training.estimators.advice import compared, frees_too_much
 from likewise.training.estimators.automatic import (
     Auto,
     Decisions,
@@ -29,22 +29,24 @@ from likewise.training.estimators.automatic import (
     auto_eps,
     auto_search,
     compare,
+    compared,
     continued,
     eps_rungs,
+    frees_too_much,
     is_small,
     too_costly,
 )
-from likewise.training.estimators.metrics import (
+from likewise.training.estimators.network_classifier import NetworkClassifier
+from likewise.training.estimators.parameters import preset_parameters
+from likewise.training.estimators.rows import (
+    ProxyVectors,
+    TrainingRows,
     metric_encoder,
     metric_of_model,
-    removed_directions,
     search_region,
     searched_metric,
     trained_metric,
 )
-from likewise.training.estimators.network_classifier import NetworkClassifier
-from likewise.training.estimators.parameters import preset_parameters
-from likewise.training.estimators.rows import ProxyVectors, TrainingRows
 from likewise.training.networks import behind_projection
 from likewise.training.objective import ERM, Objective
 from likewise.training.penalised import WithCovariancePenalty
@@ -177,7 +179,10 @@ class RobustClassifier(NetworkClassifier):
         named = [part for part in parts if part is not None and not isinstance(part, str)]
         if len(words) > 1:
             raise bad_parameter(owner, "blind_to", allowed="one word, and directions beside it", got=words)
-        projected, told = removed_directions(named, rows, owner=owner)
+        projected, told = None, ()
+        if named:
+            beside = trained_metric(named if len(named) > 1 else named[0], rows, owner=owner)
+            projected, told = projected_off(beside, owner=owner), beside.sensitive_features
         metric = trained_metric(self.metric, rows, owner=owner)
         sensitive = sensitive_coordinates(metric, rows.encoder, width)
         word = words[0] if words else None
