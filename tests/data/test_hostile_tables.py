@@ -79,7 +79,7 @@ def parquet_of_broken_words() -> bytes:
 def test_what_took_minutes_memory_or_ended_unforeseen(name, make, code, tmp_path, capsys, monkeypatch):
     """A minute, 2.8 GB of a 200 KB file, for ever, and "something unforeseen": what a stranger found."""
     if name == "packed.csv.gz":  # as 512 MB are to 50,000,000 rows
-        monkeypatch.setattr("likewise.data.table_limits._LEAST_ROOM", 2**24)
+        monkeypatch.setattr("likewise.data.opening._LEAST_ROOM", 2**24)
     (tmp_path / name).write_bytes(make())
     assert ends("inspect", tmp_path / name, "--no-file") == code
     assert "unforeseen" not in capsys.readouterr().err
@@ -88,9 +88,9 @@ def test_what_took_minutes_memory_or_ended_unforeseen(name, make, code, tmp_path
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 4_096])
 def test_nesting_is_that_of_the_whole_text_wherever_blocks_end(most, monkeypatch):
     """A depth that line ends outnumbered was not looked at, and a text in one line was looked at in one piece."""
-    from likewise.data import table_limits
+    from likewise.data import opening
 
-    monkeypatch.setattr(table_limits, "_BLOCK", most)
+    monkeypatch.setattr(opening, "_BLOCK", most)
     rng = np.random.default_rng(most)
 
     def value(depth: int) -> tuple[object, int]:
@@ -106,8 +106,8 @@ def test_nesting_is_that_of_the_whole_text_wherever_blocks_end(most, monkeypatch
         made = [value(5) for _ in range(3)]
         text = "\n".join(json.dumps(one, indent=[None, 0][rng.integers(2)]) for one, _ in made).encode()
         deepest = max(found for _, found in made)
-        assert table_limits.nesting(text) == deepest
-        assert deepest < 2 or table_limits._NESTED.search(text)
+        assert opening.nesting(text) == deepest
+        assert deepest < 2 or opening._NESTED.search(text)
 
 
 QUICK = ("row", "list-20000", "record-20000", "offsets", "codes", "digits", "surrogate", "escape", "list-10")

@@ -9,8 +9,7 @@ from torch import nn
 from likewise.auditing.dual import finite_dual
 from likewise.core.errors import InputError
 from likewise.training import ERM, AdversarialDebiasing, Batch, CoCL, mlp, train
-from likewise.training.adversarial import adam_update
-from likewise.training.penalised import class_covariance_norm
+from likewise.training.penalised import adam_update, class_covariance_norm
 from likewise.training.robust import authors_rule, dual_rule, paper_rule
 
 positive = st.floats(1e-6, 1e3)

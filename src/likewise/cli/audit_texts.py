@@ -100,7 +100,14 @@ def command(
         found = audit_scores(frame, unit=unit, random_state=given["seed"], **chosen)
         _show(found, outputs, f"Scores in {table.name}")
     elif dry_run:
-        _count_calls(_texts(frame, str(column)), _edits(given["names"], given["terms"]), given["repeats"])
+        from likewise.text import plan_texts
+
+        texts = _texts(frame, str(column))
+        plan = plan_texts(texts, edits=_edits(given["names"], given["terms"]), repeats=given["repeats"])
+        unchanged = int((plan.edited["changes"] == 0).sum())
+        say(f"{plan.n_calls} calls for {len(texts)} texts (replies in the cache are not called again).")
+        say(f"{unchanged} of {len(plan.edited)} edits change nothing in their text and are not scored.")
+        _show_left_out(plan.edited)
     else:
         result = _scored(frame, str(column), str(scorer), given)
         if not outputs.quiet and not outputs.screen:
@@ -124,16 +131,6 @@ def _texts(frame: pd.DataFrame, column: str) -> list[str]:
     if len(texts) < len(frame):
         raise InputError(f"{column!r} has empty cells. Fill them or leave the rows out.")
     return texts
-
-
-def _count_calls(texts: Sequence[str], edits: Sequence[Any], repeats: int) -> None:
-    from likewise.text import plan_texts
-
-    plan = plan_texts(texts, edits=edits, repeats=repeats)
-    unchanged = int((plan.edited["changes"] == 0).sum())
-    say(f"{plan.n_calls} calls for {len(texts)} texts (replies in the cache are not called again).")
-    say(f"{unchanged} of {len(plan.edited)} edits change nothing in their text and are not scored.")
-    _show_left_out(plan.edited)
 
 
 def _show_left_out(edited: pd.DataFrame) -> None:

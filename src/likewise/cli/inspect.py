@@ -57,7 +57,10 @@ def command(table: Path, outputs: Outputs, no_file: bool, target: str | None, re
         check_columns(frame, [] if key == "--read ignore" else names, owner=key, name="table")
     if reading.only:
         frame = frame[[name for name in frame.columns if name in {*reading.only, target}]]
-    looks = tuple(_called_target(look, target) for look in planned_looks(frame, reading))
+    looks = tuple(
+        replace(look, plan=replace(look.plan, kind="target"), why="") if look.name == target else look
+        for look in planned_looks(frame, reading)
+    )
     if not outputs.quiet:
         say(f"{table.name}: {len(frame):,} people, {len(looks):,} columns")
         say("")
@@ -72,10 +75,6 @@ def command(table: Path, outputs: Outputs, no_file: bool, target: str | None, re
         progress.note(
             f"{DEFAULT} is there already and was left as it is. Pass -o FILE.toml or --force to write this."
         )
-
-
-def _called_target(look: InferredColumn, target: str | None) -> InferredColumn:
-    return replace(look, plan=replace(look.plan, kind="target"), why="") if look.name == target else look
 
 
 def _lines(looks: tuple[InferredColumn, ...], width: int | None) -> list[str]:

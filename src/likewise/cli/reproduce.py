@@ -94,7 +94,9 @@ def command(
     for _, store in stores:
         table, notes = write_results(store, count)
         if not outputs.quiet:
-            _show(table, store.folder, (*notes, *_not_finished(table)))
+            left = [f"{method} ({n} {'seed' if n == 1 else 'seeds'})" for method, n in table.missing.items()]
+            unfinished = [f"Not finished: {', '.join(left)}."] if left else []
+            _show(table, store.folder, (*notes, *unfinished))
     for failure in failures:
         task = failure.task
         say(f"Failed: {task.study.name}, {task.method}, seed {task.seed}: {failure.reason}", err=True)
@@ -119,11 +121,6 @@ def _show_stop(plan: Plan, outputs: Outputs) -> None:
     done = sum(map(bool, kept))
     said = f"{done} of {len(plan.tasks)} cells were finished and are kept. Run the same command to go on."
     outputs.say(said, err=True)
-
-
-def _not_finished(table: StudyTable) -> list[str]:
-    left = [f"{method} ({n} {'seed' if n == 1 else 'seeds'})" for method, n in table.missing.items()]
-    return [f"Not finished: {', '.join(left)}."] if left else []
 
 
 def _show(table: StudyTable, folder: Path, notes: tuple[str, ...]) -> None:

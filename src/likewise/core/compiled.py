@@ -33,22 +33,17 @@ class _Compiled:
             if numba is not None:
                 # A function typed at a prompt has no file beside which code could be kept.
                 on_disk = not function.__code__.co_filename.startswith("<")
-                function = _of_types(
-                    numba.njit(cache=on_disk, error_model="numpy", no_cfunc_wrapper=True)(function)
-                )
+                function = numba.njit(cache=on_disk, error_model="numpy", no_cfunc_wrapper=True)(function)
+                # What another loop calls is compiled for each combination of types: numba would do so for each
+                # constant too.
+                called, plain = function.get_call_template, numba.types.unliteral
+                function.get_call_template = lambda args, kws: called(tuple(map(plain, args)), kws)
             self._made = function
             known = self._function.__globals__
             for name in self._function.__code__.co_names:
                 if isinstance(known.get(name), _Compiled):
                     known[name] = known[name].made()
         return self._made
-
-
-def _of_types(dispatcher: Any) -> Any:
-    """Compile what another loop calls once for each combination of types: numba would do so for each constant too."""
-    called, plain = dispatcher.get_call_template, _numba().types.unliteral
-    dispatcher.get_call_template = lambda args, kws: called(tuple(map(plain, args)), kws)
-    return dispatcher
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

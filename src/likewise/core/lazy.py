@@ -37,7 +37,13 @@ def lazy_names(package: str, *eager: str) -> tuple[Callable[[str], Any], Callabl
     >>> get("Project").__name__
     'Project'
     """
-    homes = _imports_for_type_checkers(package)
+    # Name to the module and attribute that the package imports below ``if TYPE_CHECKING``.
+    homes: dict[str, tuple[str, str]] = {}
+    for block in ast.parse(pkgutil.get_data(package, "__init__.py") or b"").body:
+        if isinstance(block, ast.If):
+            for line in block.body:
+                if isinstance(line, ast.ImportFrom) and line.module:
+                    homes |= {name.asname or name.name: (line.module, name.name) for name in line.names}
 
     def get(name: str) -> Any:
         if name not in homes:
@@ -60,15 +66,3 @@ def lazy_names(package: str, *eager: str) -> tuple[Callable[[str], Any], Callabl
     # Subpackages are attributes, but not part of what a package offers by name.
     public = sorted({*eager, *(name for name, (module, _) in homes.items() if module != package)})
     return get, lambda: public, public
-
-
-def _imports_for_type_checkers(package: str) -> dict[str, tuple[str, str]]:
-    """Name to the module and attribute that a package imports below ``if TYPE_CHECKING``."""
-    source = pkgutil.get_data(package, "__init__.py") or b""
-    homes: dict[str, tuple[str, str]] = {}
-    for block in ast.parse(source).body:
-        if isinstance(block, ast.If):
-            for line in block.body:
-                if isinstance(line, ast.ImportFrom) and line.module:
-                    homes |= {name.asname or name.name: (line.module, name.name) for name in line.names}
-    return homes

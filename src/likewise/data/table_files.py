@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.errors import FormatError, InputError, LikewiseError, require
 from likewise.core.frames import check_columns
 from likewise.core.text import distinct_names, option, truncated
-from likewise.data.opening import LARGEST_UNPACKED, MemoryFile, OpenedFile, Reading, open_file
-from likewise.data.table_limits import (
+from likewise.data.opening import (
     CELL,
+    LARGEST_UNPACKED,
     RECORD,
+    MemoryFile,
+    OpenedFile,
+    Reading,
     check_flat,
     check_keys,
     check_nesting,
     check_room,
     memory_limit,
+    open_file,
     read_arrow,
     read_parquet,
     words_size,

@@ -14,8 +14,7 @@ import numpy as np
 
 from likewise.core.errors import FormatError
 from likewise.core.text import option, truncated
-from likewise.data.opening import HEAD, OpenedFile, Reading
-from likewise.data.table_limits import CELL, check_room, check_width
+from likewise.data.opening import CELL, HEAD, OpenedFile, Reading, check_room, check_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +170,9 @@ class OpenedText:
 
 def open_text(file: OpenedFile, reading: Reading) -> tuple[OpenedText, list[str]]:
     """Look at the first lines of a text file; also return what to say of them."""
-    encoding = reading.encoding or _encoding(file.head())
+    encoding = reading.encoding or next(
+        (name for mark, name in _MARKS if file.head().startswith(mark)), "utf-8"
+    )
     separator, names, header, notes = _header(file, encoding, reading)
     text = OpenedText(file, encoding, separator, names, header, reading.decimal == ",")
     padded = _padded(text)
@@ -213,10 +214,6 @@ def _lines(file: OpenedFile) -> int:
             ends[13] += block.count(b"\r")
             last = block
     return max(ends.values(), default=0) + bool(last)
-
-
-def _encoding(head: bytes) -> str:
-    return next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
 
 
 def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, list[str], bool, list[str]]:

@@ -219,6 +219,7 @@ def _assemble(lists: _Lists, lookup: WordVectors, split: int) -> SentimentData:
     for race in ("white", "black"):
         found, total = (int((table["race"] == race).sum()) for table in (people, lists.people))
         coverage[f"{race} names"] = Coverage(found, total)
+    pairs = ((_spelt(female, lookup), _spelt(male, lookup)) for female, male in GENDER_PAIRS)
     return SentimentData(
         words=np.array(words),
         X=lookup.take(words),
@@ -229,7 +230,7 @@ def _assemble(lists: _Lists, lookup: WordVectors, split: int) -> SentimentData:
         evaluation_vectors=lookup.take(spelling[name] for name in people["name"]),
         sentences=SENTENCES,
         sentence_vectors=np.stack([_sentence_vector(sentence, lookup) for sentence in SENTENCES]),
-        gender_pairs=_known_pairs(lookup),
+        gender_pairs=tuple((female, male) for female, male in pairs if female in lookup and male in lookup),
         vectors=lookup,
         coverage=coverage,
         train_index=train,
@@ -306,11 +307,6 @@ def _sentence_vector(sentence: str, lookup: WordVectors) -> FloatArray:
         )
     mean: FloatArray = lookup.take(tokens).mean(axis=0)
     return mean
-
-
-def _known_pairs(lookup: WordVectors) -> tuple[tuple[str, str], ...]:
-    pairs = ((_spelt(female, lookup), _spelt(male, lookup)) for female, male in GENDER_PAIRS)
-    return tuple((female, male) for female, male in pairs if female in lookup and male in lookup)
 
 
 def _spelt(word: str, lookup: WordVectors) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,7 @@ def training_variance(
 # What a model did to some people, counted: all figures and their intervals are made of such counts.
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """Number, sum and sum of squares of something that each person has."""
 
     n: float
@@ -108,8 +107,8 @@ class Tally:
             "classes": self.classes.tolist(),
             "groups": {name: counts.tolist() for name, counts in self.groups.items()},
             "twins": self.twins.tolist(),
-            "pure_gap": [self.pure_gap.n, self.pure_gap.total, self.pure_gap.squares],
-            "gap": [self.gap.n, self.gap.total, self.gap.squares],
+            "pure_gap": list(self.pure_gap),
+            "gap": list(self.gap),
         }
 
     @classmethod
@@ -128,7 +127,7 @@ def pooled(tallies: Sequence[Tally]) -> Tally:
     """Return the counts of everybody together."""
 
     def joined(parts: Sequence[Spread]) -> Spread:
-        return Spread(sum(p.n for p in parts), sum(p.total for p in parts), sum(p.squares for p in parts))
+        return Spread(*map(sum, zip(*parts, strict=True)))
 
     return Tally(
         sum(t.classes for t in tallies),

@@ -254,7 +254,11 @@ def _settled(
             sets[node] = sets[node] | members if int(code) in sets[node] else sets[node] - members
             if not sets[node]:
                 _force(new, node, False, sets, missing=tree["default_left"][node])
-    _write_sets(new, sets)
+    nodes = sorted(sets)
+    sizes = [len(sets[node]) for node in nodes]
+    new["categories"] = [code for node in nodes for code in sorted(sets[node])]
+    new["categories_nodes"], new["categories_sizes"] = nodes, sizes
+    new["categories_segments"] = [sum(sizes[:i]) for i in range(len(sizes))]
     return new
 
 
@@ -264,14 +268,6 @@ def _force(tree: Any, node: int, right: bool, sets: dict[int, Any], missing: int
     tree["split_type"][node] = 0
     tree["split_conditions"][node] = _ALWAYS_RIGHT if right else _ALWAYS_LEFT
     tree["default_left"][node] = int(not right) if missing is None else missing
-
-
-def _write_sets(tree: Any, sets: Mapping[int, set[int]]) -> None:
-    nodes = sorted(sets)
-    sizes = [len(sets[node]) for node in nodes]
-    tree["categories"] = [code for node in nodes for code in sorted(sets[node])]
-    tree["categories_nodes"], tree["categories_sizes"] = nodes, sizes
-    tree["categories_segments"] = [sum(sizes[:i]) for i in range(len(sizes))]
 
 
 def export_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> None:

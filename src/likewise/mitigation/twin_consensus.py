@@ -194,7 +194,11 @@ class ConsensusModel(Model):
 
     def _asked(self, people: pd.DataFrame, plain: bool) -> FloatArray:
         """What the inner model says about all twins, (T, n, C); about each that is another row it is asked once."""
-        ask = self.inner.predict_proba if self._softens else self.inner.outputs
+        ask = (
+            self.inner.predict_proba
+            if self.output_kind == "probabilities" and self.inner.output_kind == "scores"
+            else self.inner.outputs
+        )
         if self.maker is not None:
             made = self.maker.make(people).tables
             return np.stack([ask(table.to_numpy() if plain else table) for table in made])
@@ -211,10 +215,6 @@ class ConsensusModel(Model):
             known = source != number
             outputs[number, known] = outputs[source[known], everybody[known]]
         return outputs
-
-    @property
-    def _softens(self) -> bool:
-        return self.output_kind == "probabilities" and self.inner.output_kind == "scores"
 
     def _favourable(self) -> int:
         if self.favourable is None or self._classes is None:

@@ -177,7 +177,12 @@ class XGBoostModel(_BoostedModel):
         learner = json.loads(booster.save_config())["learner"]
         custom = callable(getattr(model, "objective", None))
         name = "custom" if custom else str(learner["objective"]["name"])
-        kind = _xgboost_kind(name, loss, native=native)
+        if name == "multi:softmax" or (name == "binary:logitraw" and native):
+            kind: OutputKind = "scores"
+        else:
+            kind = _kind("XGBoost", name, loss)
+            # A user's own loss gets margins.
+            kind = kind if kind == "values" or loss.wants == "probabilities" else "scores"
         self._categories = xgboost_categories(booster)
         n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
         own = _own_classes(model, kind, native=native)
@@ -226,7 +231,7 @@ class LightGBMModel(_BoostedModel):
         self._booster = booster = model if native else _fitted(model, lambda: model.booster_)
         header = booster.model_to_string(num_iteration=1)
         found = re.search(r"^objective=(\S+)", header, flags=re.MULTILINE)
-        kind = _lightgbm_kind(found.group(1) if found else "custom", loss)
+        kind = _kind("LightGBM", found.group(1) if found else "custom", loss)
         has_categories = any(len(part) > 0 for part in booster.pandas_categorical or [])
         self._categories = lightgbm_categories(booster, header) if has_categories else {}
         n_classes = max(2, int(booster.num_model_per_iteration()))
@@ -276,7 +281,7 @@ class CatBoostModel(_BoostedModel):
     def _facts(self, model: Any, loss: Loss, library: Any) -> _Facts:
         if not model.is_fitted():
             raise _not_fitted(model)
-        kind = _catboost_kind(catboost_objective(model), loss)
+        kind = _kind("CatBoost", catboost_objective(model), loss)
         own = None if kind == "values" else np.asarray(model.classes_)
         own = np.arange(2) if own is not None and not len(own) else own
         raw_columns = [*model.get_cat_feature_indices(), *model.get_text_feature_indices()]
@@ -310,8 +315,33 @@ def catboost_objective(model: Any) -> str:
     return "Logloss" if type(model).__name__ == "CatBoostClassifier" else "unknown"
 
 
-def _kind_by_name(library: str, name: str, loss: Loss, *, logistic: Any, no_probabilities: Any) -> OutputKind:
-    """What a classifier with a known objective is asked for under a loss."""
+# What the objectives of a library are, by name: those of numbers, those of probabilities, and those of scores that are
+# no probabilities.
+_OBJECTIVES = {
+    # The `predict_proba` of a wrapper returns the margin f of binary:logitraw as (1 − f, f).
+    "XGBoost": (
+        r"(reg|count):(?!logistic$).*",
+        ("binary:logistic", "reg:logistic", "multi:softprob"),
+        ("binary:hinge", "binary:logitraw"),
+    ),
+    "LightGBM": (
+        r"(regression|huber|fair|poisson|quantile|mape|gamma|tweedie).*",
+        ("binary", "cross_entropy", "multiclass"),
+        ("multiclassova",),
+    ),
+    "CatBoost": (
+        r"(RMSE|MAE|Quantile|Huber|LogCosh|Lq|Expectile|Poisson|Tweedie|MAPE)(:.*)?",
+        ("Logloss", "CrossEntropy", "MultiClass"),
+        ("MultiClassOneVsAll",),
+    ),
+}
+
+
+def _kind(library: str, name: str, loss: Loss) -> OutputKind:
+    """What a model with a known objective is asked for under a loss."""
+    numbers, logistic, no_probabilities = _OBJECTIVES[library]
+    if re.fullmatch(numbers, name):
+        return "values"
     if name in no_probabilities:
         if loss.wants == "probabilities":
             raise InputError(
@@ -325,34 +355,6 @@ def _kind_by_name(library: str, name: str, loss: Loss, *, logistic: Any, no_prob
         f"as_model: cannot tell what a {library} model with objective {name!r} returns. "
         "Pass a function that returns probabilities instead."
     )
-
-
-def _xgboost_kind(name: str, loss: Loss, *, native: bool) -> OutputKind:
-    if name.startswith(("reg:", "count:")) and name != "reg:logistic":
-        return "values"
-    if name == "multi:softmax" or (name == "binary:logitraw" and native):
-        return "scores"
-    logistic = ("binary:logistic", "reg:logistic", "multi:softprob")
-    # The `predict_proba` of a wrapper returns the margin f of binary:logitraw as (1 − f, f).
-    margins = ("binary:hinge", "binary:logitraw")
-    kind = _kind_by_name("XGBoost", name, loss, logistic=logistic, no_probabilities=margins)
-    # A user's own loss gets margins.
-    return kind if loss.wants == "probabilities" else "scores"
-
-
-def _lightgbm_kind(name: str, loss: Loss) -> OutputKind:
-    if name.startswith(("regression", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie")):
-        return "values"
-    logistic = ("binary", "cross_entropy", "multiclass")
-    return _kind_by_name("LightGBM", name, loss, logistic=logistic, no_probabilities=("multiclassova",))
-
-
-def _catboost_kind(name: str, loss: Loss) -> OutputKind:
-    values = ["RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "Poisson", "Tweedie", "MAPE"]
-    if name.split(":")[0] in values:
-        return "values"
-    logistic = ("Logloss", "CrossEntropy", "MultiClass")
-    return _kind_by_name("CatBoost", name, loss, logistic=logistic, no_probabilities=("MultiClassOneVsAll",))
 
 
 def _own_classes(model: Any, kind: OutputKind, *, native: bool) -> Any:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, ModelError, bad_parameter, require
 from likewise.models.containers import external_names, is_beside
 from likewise.models.losses import Loss, LossLike, as_loss
@@ -214,7 +213,11 @@ class OnnxModel(Model):
         wanted = [self.output_name] if self._label is None else [self.output_name, self._label]
         answer, *labels = self.session.run(wanted, feeds)
         if isinstance(answer, list):
-            answer = self._from_maps(answer)
+            # A ZipMap's {class: probability} of each row, in the order of the classes.
+            keys = list(answer[0])
+            if self._classes is None:
+                self._classes = np.asarray(keys)
+            answer = np.array([[row[key] for key in keys] for row in answer])
         answer = np.asarray(answer)
         if labels:
             self._check_labels(np.asarray(labels[0]), answer)
@@ -228,13 +231,6 @@ class OnnxModel(Model):
             _typed(rows.iloc[:, i].to_numpy()[:, None] if hasattr(rows, "iloc") else rows[:, i : i + 1], part)
             for i, part in enumerate(self._inputs)
         ]
-
-    def _from_maps(self, answer: list[dict[Any, float]]) -> FloatArray:
-        """Bring a ZipMap's list of {class: probability} to (n, C), in the order of the classes."""
-        if self._classes is None:
-            self._classes = np.asarray(list(answer[0]))
-        keys = list(answer[0])
-        return np.array([[row[key] for key in keys] for row in answer])
 
     def _check_labels(self, labels: np.ndarray[Any, Any], answer: np.ndarray[Any, Any]) -> None:
         """The graph's own labels must be 0, 1, … when nobody named the classes."""

@@ -299,7 +299,13 @@ class AutogradOracle(Oracle):
         with self._guarded(), torch.inference_mode(False), torch.enable_grad():
             leaf = (x.clone() if x.is_inference() else x.detach()).requires_grad_(True)
             loss = self._losses(leaf, y.clone() if y.is_inference() else y)
-            gradient = _input_gradient(loss, leaf)
+            if not loss.requires_grad:
+                raise ModelError(
+                    "AutogradOracle: the module's output does not depend on its input by anything that torch can "
+                    "differentiate (detached, rounded, or computed outside torch). Use the candidate search."
+                )
+            (gradient,) = torch.autograd.grad(loss.sum(), leaf, allow_unused=True)
+            gradient = torch.zeros_like(leaf) if gradient is None else gradient
         return loss.detach(), gradient
 
     def loss(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -320,16 +326,6 @@ class AutogradOracle(Oracle):
         if not self.objective.row_targets:
             check_targets(y, n=len(x), n_classes=None if self.objective.regression else scores.shape[1])
         return self.objective.torch_losses(scores, y)
-
-
-def _input_gradient(loss: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor:
-    if not loss.requires_grad:
-        raise ModelError(
-            "AutogradOracle: the module's output does not depend on its input by anything that torch can "
-            "differentiate (detached, rounded, or computed outside torch). Use the candidate search."
-        )
-    (gradient,) = torch.autograd.grad(loss.sum(), leaf, allow_unused=True)
-    return torch.zeros_like(leaf) if gradient is None else gradient
 
 
 def class_scores(raw: object, *, n: int, loss: Loss, output: TorchOutput) -> torch.Tensor:

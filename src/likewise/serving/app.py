@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.errors import InputError, LikewiseError, require
 from likewise.core.messages import Texts, check_language
 from likewise.core.text import printable
-from likewise.data.table_limits import nesting
+from likewise.data.opening import nesting
 from likewise.report import audit_document, render_html
 from likewise.report.explore import explore_case
 from likewise.report.page import render_page
@@ -196,7 +196,19 @@ class Application:
         self._model = SerialWorker("likewise model", self.limits.waiting)
         self._reader = SerialWorker("likewise tables", 1)
         self._uploading = False
-        self.gate = Gate(self._routes(), secrets, self.limits)
+        starlette = require("starlette.applications", extra="serve", why="Serving a model")
+        route = require("starlette.routing", extra="serve", why="Serving a model").Route
+        routes = [
+            route("/", self._home, methods=["GET"]),
+            route("/audits/{number}", self._audit, methods=["GET"]),
+            route("/tables", self._tables, methods=["GET"]),
+            route("/api/audits/{number}/score", _in_json(self._score), methods=["POST"]),
+            route("/api/tables", _in_json(self._upload), methods=["POST"]),
+            route("/api/jobs", _in_json(self._start), methods=["POST"]),
+            route("/api/jobs/current", _in_json(self._watch), methods=["GET"]),
+            route("/api/jobs/cancel", _in_json(self._cancel), methods=["POST"]),
+        ]
+        self.gate = Gate(starlette.Starlette(routes=routes), secrets, self.limits)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -206,23 +218,6 @@ class Application:
         """End an audit that runs, at its next report of progress."""
         if self.jobs.job is not None:
             self.jobs.job.cancel()
-
-    def _routes(self) -> Any:
-        starlette = require("starlette.applications", extra="serve", why="Serving a model")
-        routing = require("starlette.routing", extra="serve", why="Serving a model")
-        route = routing.Route
-        return starlette.Starlette(
-            routes=[
-                route("/", self._home, methods=["GET"]),
-                route("/audits/{number}", self._audit, methods=["GET"]),
-                route("/tables", self._tables, methods=["GET"]),
-                route("/api/audits/{number}/score", _in_json(self._score), methods=["POST"]),
-                route("/api/tables", _in_json(self._upload), methods=["POST"]),
-                route("/api/jobs", _in_json(self._start), methods=["POST"]),
-                route("/api/jobs/current", _in_json(self._watch), methods=["GET"]),
-                route("/api/jobs/cancel", _in_json(self._cancel), methods=["POST"]),
-            ]
-        )
 
     # ---- pages -----------------------------------------------------------------------------------------
 

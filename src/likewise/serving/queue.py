@@ -197,7 +197,13 @@ def open_upload(
     file = MemoryFile(short, data, largest=limits.unpacked_bytes)
     opened = open_file(file)
     if opened.kind == "CSV":
-        _check_text(opened, limits)
+        # Lines and cells are counted before a parser makes columns of them; lines inside of quotes count too.
+        text = opened.source
+        assert isinstance(text, bytes)  # it came without a path
+        lines = max(text.count(b"\n"), text.count(b"\r"))
+        header = re.split(rb"[\r\n]", text, maxsplit=1)[0]
+        cells = 1 + max(header.count(sign) for sign in (b",", b";", b"\t", b"|"))
+        _check_size(opened.name, max(lines - 1, 0), cells, limits)
     elif opened.kind == "Parquet":
         _check_parquet(opened, limits)
     else:
@@ -254,16 +260,6 @@ def _check_size(name: str, people: int, columns: int, limits: Limits) -> None:
             raise InputError(
                 f"{name} has {found:,} {what}, and this server takes {most:,} at most. {_SMALLER}"
             )
-
-
-def _check_text(file: OpenedFile, limits: Limits) -> None:
-    """Count lines and cells before a parser makes columns of them; lines inside of quotes count too."""
-    assert isinstance(file.source, bytes)  # it came without a path
-    text = file.source
-    lines = max(text.count(b"\n"), text.count(b"\r"))
-    header = re.split(rb"[\r\n]", text, maxsplit=1)[0]
-    cells = 1 + max(header.count(sign) for sign in (b",", b";", b"\t", b"|"))
-    _check_size(file.name, max(lines - 1, 0), cells, limits)
 
 
 def _check_parquet(file: OpenedFile, limits: Limits) -> None:

@@ -307,11 +307,7 @@ class PairedScores:
 
 def mean_of_known(values: FloatArray) -> FloatArray:
     """Return the mean of each row without its NaNs; NaN for a row of nothing else."""
-    known = ~np.isnan(values)
-    counts = known.sum(axis=1)
-    sums = np.where(known, values, 0.0).sum(axis=1)
-    means: FloatArray = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
-    return means
+    return pd.DataFrame(values).mean(axis=1).to_numpy()
 
 
 def pair_scores(

@@ -7,7 +7,7 @@ something else.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
 from likewise.text import name_lists as cue
@@ -119,7 +119,13 @@ class _Finder(Reading):
 
     def people(self) -> People:
         verdicts = {place: self._verdict(place) for place, key in enumerate(self.keys) if key}
-        surnames = self._surnames(verdicts)
+        # Words that stand behind a title alone, or behind a first name, somewhere in the text.
+        behind = {
+            folded(self.words[n + 1].text)
+            for n, one in verdicts.items()
+            if one == "person" and self.joined(n)
+        }
+        surnames = self.titled | behind
         for place, verdict in verdicts.items():
             if verdict == "person" and self.keys[place] in surnames and not self._full(place):
                 verdicts[place] = "word"
@@ -401,15 +407,6 @@ class _Finder(Reading):
             ):
                 return not self._full(place)
         return False
-
-    def _surnames(self, verdicts: Mapping[int, str]) -> set[str]:
-        """Words that stand behind a title alone, or behind a first name, somewhere in the text."""
-        behind = {
-            folded(self.words[n + 1].text)
-            for n, one in verdicts.items()
-            if one == "person" and self.joined(n)
-        }
-        return self.titled | behind
 
     def _again(self, place: int) -> str:
         """The verdict on a word that is somebody's name elsewhere in the text."""

@@ -18,7 +18,6 @@ from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.core.launch import alone as alone
-    from likewise.training.adversarial import AdversarialDebiasing as AdversarialDebiasing
     from likewise.training.batch import (
         ArrayBatches as ArrayBatches,
         Batch as Batch,
@@ -52,7 +51,11 @@ if TYPE_CHECKING:
     from likewise.training.networks import mlp as mlp
     from likewise.training.objective import ERM as ERM, Objective as Objective, State as State
     from likewise.training.parquet_batches import ParquetBatches as ParquetBatches
-    from likewise.training.penalised import CoCL as CoCL, WithCovariancePenalty as WithCovariancePenalty
+    from likewise.training.penalised import (
+        AdversarialDebiasing as AdversarialDebiasing,
+        CoCL as CoCL,
+        WithCovariancePenalty as WithCovariancePenalty,
+    )
     from likewise.training.results import (
         Finding as Finding,
         History as History,

@@ -23,7 +23,7 @@ from likewise.core.files import LARGEST_RESULT, OneOf, check_form, check_seal, r
 from likewise.core.frames import csv_text
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell, to_json
-from likewise.data.table_limits import read_parquet, room_for
+from likewise.data.opening import read_parquet, room_for
 
 if TYPE_CHECKING:
     from likewise.auditing.results.audit_result import AuditResult

@@ -237,7 +237,11 @@ def fit_numbers(
     parts = (tuple(line), tuple(location), tuple(scale), (worth, sure))
     mu, sigma = NumberModel(*parts, np.zeros((n_groups, 2)), design, usual).place(causes, fold)
     z = (numbers - mu) / sigma
-    levels = _levels(min([int((group == g).sum()) for g in range(n_groups) if _many(group, g)] or [len(z)]))
+    n = min([int((group == g).sum()) for g in range(n_groups) if _many(group, g)] or [len(z)])
+    # Quantiles that are known of n people: 200, and finer towards both ends if people are many.
+    levels = (np.arange(200) + 0.5) / 200
+    ends = np.geomspace(2.5 / n, levels[0], 9)[:-1] if n > 1000 else np.zeros(0)
+    levels = np.concatenate([ends, levels, 1.0 - ends[::-1]])
     knots = np.stack([_quantiles(z[group == g] if _many(group, g) else z, levels) for g in range(n_groups)])
     return NumberModel(*parts, knots, design, usual)
 
@@ -289,13 +293,6 @@ def _ridge(rows: FloatArray, numbers: FloatArray) -> FloatArray:
 
 def _many(group: IntArray, g: int) -> bool:
     return int((group == g).sum()) >= _ENOUGH
-
-
-def _levels(n: int) -> FloatArray:
-    """Levels of the quantiles that are known of n people: 200, and finer towards both ends if people are many."""
-    levels = (np.arange(200) + 0.5) / 200
-    ends = np.geomspace(2.5 / n, levels[0], 9)[:-1] if n > 1000 else np.zeros(0)
-    return np.concatenate([ends, levels, 1.0 - ends[::-1]])
 
 
 def _quantiles(some: FloatArray, levels: FloatArray) -> FloatArray:

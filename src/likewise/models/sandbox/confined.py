@@ -34,7 +34,9 @@ def confine(limits: Mapping[str, Any]) -> list[str]:
     "privileges" only if the kernel is a Linux that has them.
     """
     held = ["network"] if _leave_network() else []
-    _be_killed_first()
+    # If memory runs out all the same, the system ends this process before any other.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("1000")
     with contextlib.suppress(ImportError):  # no such limits on this system
         import resource
 
@@ -103,12 +105,6 @@ def _leave_network() -> bool:
         return any(system.unshare(flags) == 0 for flags in (_NEW_NETWORK, _NEW_NETWORK | _NEW_USER))
     except (OSError, AttributeError):
         return False
-
-
-def _be_killed_first() -> None:
-    """If memory runs out all the same, let the system end this process before any other."""
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
-        file.write("1000")
 
 
 # What the kernel of Linux holds a process to for good; each function says whether it does.

@@ -102,7 +102,11 @@ class Child:
         self.name, self.label, self.limits = name, label, limits
         self.handle, self._questions, self._answers = starter[0](limits, paths, files)
         for pipe in (self._questions, self._answers):
-            _widen(pipe)
+            # A megabyte at a time, if the system can do that.
+            with contextlib.suppress(ImportError, OSError, AttributeError):
+                import fcntl
+
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, 2**20)
         self._lock = threading.Lock()
         self.over: str | None = None
         self.exhausted = self.killed = self.may_restart = False
@@ -226,11 +230,3 @@ def _signal(code: int) -> str:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
-
-
-def _widen(pipe: BinaryIO) -> None:
-    """Let a megabyte through a pipe at a time, if the system can do that."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import fcntl
-
-        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, 2**20)

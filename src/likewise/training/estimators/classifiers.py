@@ -9,7 +9,6 @@ from likewise.core.parameters import parameters_from_fields
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import euclidean
 from likewise.mitigation.project import projected_off
-from likewise.training.adversarial import AdversarialDebiasing
 from likewise.training.estimators.network_classifier import NetworkClassifier
 from likewise.training.estimators.rows import (
     AttributeCodes,
@@ -19,7 +18,7 @@ from likewise.training.estimators.rows import (
     trained_metric,
 )
 from likewise.training.objective import Objective
-from likewise.training.penalised import CoCL
+from likewise.training.penalised import AdversarialDebiasing, CoCL
 from likewise.training.robust import SearchLike
 from likewise.training.sensr import wasserstein_robust
 
