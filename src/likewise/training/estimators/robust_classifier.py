@@ -179,7 +179,8 @@ class RobustClassifier(NetworkClassifier):
         named = [part for part in parts if part is not None and not isinstance(part, str)]
         if len(words) > 1:
             raise bad_parameter(owner, "blind_to", allowed="one word, and directions beside it", got=words)
-        projected, told = None, ()
+        projected: Subspace | None = None
+        told: tuple[str, ...] = ()
         if named:
             beside = trained_metric(named if len(named) > 1 else named[0], rows, owner=owner)
             projected, told = projected_off(beside, owner=owner), beside.sensitive_features
