@@ -73,9 +73,7 @@ class AskedModel:
             return -1
         found = np.flatnonzero(np.asarray(classes) == self.favourable)
         if not len(found):
-            raise bad_parameter(
-                _OWNER, "favourable", allowed=f"one of the classes {list(classes)}", got=self.favourable
-            )
+            raise bad_parameter(_OWNER, "favourable", f"one of the classes {list(classes)}", self.favourable)
         return int(found[0])
 
     @classmethod

@@ -158,9 +158,7 @@ def correspondence_study(
     if tolerance is not None:
         check_number(tolerance, owner=owner, name="tolerance", low=0)
     if encode is not None and not callable(encode):
-        raise bad_parameter(
-            owner, "encode", allowed="a function of a table", got=encode, remedy="Pass domain.encode."
-        )
+        raise bad_parameter(owner, "encode", "a function of a table", encode, "Pass domain.encode.")
     table = Table.of(frame, owner=owner)
     maker = ready_maker(edits, frame, owner=owner)
     positions: IntArray = np.arange(table.n_rows)

@@ -265,9 +265,9 @@ def _bad_edits(owner: str, got: Any) -> InputError:
     return bad_parameter(
         owner,
         "edits",
-        allowed="a dict of column -> values, an Edit, or a list of Edits or of dicts (columns set together)",
-        got=got,
-        remedy='For example edits={"sex": ["Female", "Male"]}.',
+        "a dict of column -> values, an Edit, or a list of Edits or of dicts (columns set together)",
+        got,
+        'For example edits={"sex": ["Female", "Male"]}.',
     )
 
 
@@ -282,7 +282,7 @@ def _values(edit: Edit, attribute: AttributeColumn, owner: str) -> Sequence[Any]
         return attribute.values
     if isinstance(asked, (str, bytes)) or not isinstance(asked, Iterable):
         allowed = f"a list of values for {edit.column!r}, or 'all'"
-        raise bad_parameter(owner, "edits", allowed=allowed, got=asked, remedy=f"Write [{asked!r}, ...].")
+        raise bad_parameter(owner, "edits", allowed, asked, f"Write [{asked!r}, ...].")
     return list(asked)
 
 

@@ -249,7 +249,7 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
         return read_rules(read_toml(rules, owner=owner), owner=owner)
     if not isinstance(rules, Mapping):
         raise bad_parameter(
-            owner, "rules", allowed="a Rules, a dict, or the path of a TOML file", got=type(rules).__name__
+            owner, "rules", "a Rules, a dict, or the path of a TOML file", type(rules).__name__
         )
     try:
         check_form(rules, _FORM, "it")
@@ -258,9 +258,7 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
     maps, implies, forbid = (rules.get(name, ()) for name in ("map", "implies", "forbid"))
     conditions = [part[key] for part in maps for key in ("when", "values")]
     if not all((*conditions, *(condition for part in implies for condition in part.values()), *forbid)):
-        raise bad_parameter(
-            owner, "rules", allowed="columns with values in every condition", got="none in one"
-        )
+        raise bad_parameter(owner, "rules", "columns with values in every condition", "none in one")
     return Rules(
         tuple(ValueMap(**part) for part in maps),
         tuple(Implication(part["if"], part["then"]) for part in implies),

@@ -214,9 +214,9 @@ def twin_study(
     check_share(confidence, owner=owner, name="confidence")
     check_integer(refits, owner=owner, name="refits", low=0)
     if refits == 1:
-        raise bad_parameter(owner, "refits", allowed="0, or 2 and more", got=refits)
+        raise bad_parameter(owner, "refits", "0, or 2 and more", refits)
     if implausible not in ("keep", "drop"):
-        raise bad_parameter(owner, "implausible", allowed="'keep' or 'drop'", got=implausible)
+        raise bad_parameter(owner, "implausible", "'keep' or 'drop'", implausible)
     frame = to_pandas(people, owner=owner, name="people").reset_index(drop=True)
     known = frame
     if reference is not None:
@@ -267,7 +267,7 @@ def _makers(
     unknown = [name for name in names if name not in QUESTIONS]
     if unknown or not names:
         words = "'all', or some of 'attribute', 'consequences' and 'matched'"
-        raise bad_parameter(owner, "questions", allowed=words, got=questions)
+        raise bad_parameter(owner, "questions", words, questions)
     if given is None and "consequences" in names:
         if questions != "all":
             raise InputError(

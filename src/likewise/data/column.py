@@ -338,9 +338,7 @@ def check_choices(
     }
     for parameter, mapping in (("ranges", ranges), ("categories", categories), ("scales", scales)):
         if mapping is not None and not isinstance(mapping, Mapping):
-            raise bad_parameter(
-                owner, parameter, allowed="a dict from column names", got=mapping, remedy="Or leave it out."
-            )
+            raise bad_parameter(owner, parameter, "a dict from column names", mapping, "Or leave it out.")
         check_columns(frame, mapping or {}, owner=f"{owner}, {parameter!r}")
     both = sorted(set(categories or {}) & (names["integers"] | set(ranges or {}) | set(scales or {})))
     if both:
@@ -369,9 +367,9 @@ def check_scale(said: Any, parameter: str, *, owner: str) -> ScaleName | Curve:
     raise bad_parameter(
         owner,
         parameter,
-        allowed=f"one of {', '.join(map(repr, SCALES))}",
-        got=repr(said),
-        remedy=f"Did you mean {close[0]!r}?" if close else "",
+        f"one of {', '.join(map(repr, SCALES))}",
+        repr(said),
+        f"Did you mean {close[0]!r}?" if close else "",
     )
 
 
@@ -380,9 +378,7 @@ def _names(given: Iterable[str] | None, frame: pd.DataFrame, *, owner: str, para
         return frozenset()
     if isinstance(given, str) or not isinstance(given, Iterable):
         remedy = f"Pass [{given!r}]." if isinstance(given, str) else ""
-        raise bad_parameter(
-            owner, parameter, allowed="a list of column names", got=repr(given), remedy=remedy
-        )
+        raise bad_parameter(owner, parameter, "a list of column names", repr(given), remedy)
     names = list(given)
     check_columns(frame, names, owner=f"{owner}, {parameter!r}")
     return frozenset(names)
@@ -395,16 +391,16 @@ def _range(name: str, pair: Any, *, owner: str) -> tuple[float, float]:
         raise bad_parameter(
             owner,
             f"ranges[{name!r}]",
-            allowed="a pair (lowest, highest)",
-            got=pair,
-            remedy="Use None for an open end: (0, None).",
+            "a pair (lowest, highest)",
+            pair,
+            "Use None for an open end: (0, None).",
         ) from error
     ends = []
     for end, open_end in ((low, -np.inf), (high, np.inf)):
         is_open = end is None or end == open_end
         ends.append(open_end if is_open else check_number(end, owner=owner, name=f"ranges[{name!r}]"))
     if ends[0] > ends[1]:
-        raise bad_parameter(owner, f"ranges[{name!r}]", allowed="a pair (lowest, highest)", got=pair)
+        raise bad_parameter(owner, f"ranges[{name!r}]", "a pair (lowest, highest)", pair)
     return ends[0], ends[1]
 
 
@@ -413,10 +409,7 @@ def _listed(name: str, given: Any, *, owner: str) -> tuple[Any, ...]:
         return ()
     if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
         raise bad_parameter(
-            owner,
-            f"categories[{name!r}]",
-            allowed="a list of categories, or None for those the frame shows",
-            got=given,
+            owner, f"categories[{name!r}]", "a list of categories, or None for those the frame shows", given
         )
     return tuple(given)
 
@@ -454,9 +447,7 @@ def read_plans(columns: Any, *, owner: str) -> dict[str, ColumnPlan]:
         source = f"{owner}: {path.name}"
         columns = read_toml(path, owner=owner, remedy="`likewise inspect TABLE` writes one.")
     if not isinstance(columns, Mapping):
-        raise bad_parameter(
-            owner, "columns", allowed="a dict from column names, or the path of a TOML file", got=columns
-        )
+        raise bad_parameter(owner, "columns", "a dict from column names, or the path of a TOML file", columns)
     return {str(name): _plan(said, f"{source}[{name!r}]") for name, said in columns.items()}
 
 

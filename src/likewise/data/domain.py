@@ -156,18 +156,15 @@ class BoxDomain(Domain):
             )
         except (TypeError, ValueError) as error:
             raise bad_parameter(
-                "BoxDomain",
-                "lower and upper",
-                allowed="numbers, as many in one as in the other",
-                got=str(error),
+                "BoxDomain", "lower and upper", "numbers, as many in one as in the other", str(error)
             ) from error
         if lower.ndim != 1 or not len(lower):
             raise bad_parameter(
                 "BoxDomain",
                 "lower and upper",
-                allowed="one number per column",
-                got=f"shape {lower.shape}",
-                remedy="Repeat one bound for every column: numpy.full(n_columns, bound).",
+                "one number per column",
+                f"shape {lower.shape}",
+                "Repeat one bound for every column: numpy.full(n_columns, bound).",
             )
         wrong = ~(lower <= upper)
         if wrong.any():
@@ -175,8 +172,8 @@ class BoxDomain(Domain):
             raise bad_parameter(
                 "BoxDomain",
                 "lower",
-                allowed="at most 'upper' in every column",
-                got=f"{lower[at]:g} > {upper[at]:g} in column {at}"
+                "at most 'upper' in every column",
+                f"{lower[at]:g} > {upper[at]:g} in column {at}"
                 if lower[at] > upper[at]
                 else f"a bound that is not a number in column {at}",
             )
@@ -213,9 +210,7 @@ class BoxDomain(Domain):
         data = to_numpy(check_matrix(X, owner="BoxDomain.from_data")).astype(float)
         unknown = [name for name in immutable if isinstance(name, str) and name not in names]
         if unknown:
-            raise bad_parameter(
-                "BoxDomain.from_data", "immutable", allowed="columns of 'X'", got=f"{unknown[0]!r}"
-            )
+            raise bad_parameter("BoxDomain.from_data", "immutable", "columns of 'X'", f"{unknown[0]!r}")
         index = [names.index(name) if isinstance(name, str) else name for name in immutable]
         return cls(data.min(axis=0), data.max(axis=0), immutable=index)
 
@@ -271,14 +266,12 @@ class DataRangeDomain(Domain):
             raise bad_parameter(
                 "DataRangeDomain",
                 "lower and upper",
-                allowed=f"one number for each of the {self.subspace.dim} directions",
-                got=f"shapes {lower.shape} and {upper.shape}",
-                remedy="Use DataRangeDomain.from_data(X, subspace).",
+                f"one number for each of the {self.subspace.dim} directions",
+                f"shapes {lower.shape} and {upper.shape}",
+                "Use DataRangeDomain.from_data(X, subspace).",
             )
         if not (lower <= upper).all():
-            raise bad_parameter(
-                "DataRangeDomain", "lower", allowed="at most 'upper' in every direction", got=str(lower)
-            )
+            raise bad_parameter("DataRangeDomain", "lower", "at most 'upper' in every direction", str(lower))
         basis = to_numpy(self.subspace.basis).astype(float)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
@@ -343,6 +336,6 @@ def _indices(immutable: Iterable[Any], n_features: int) -> IntArray:
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if not whole or not 0 <= value < n_features:
             raise bad_parameter(
-                "BoxDomain", "immutable", allowed=f"positions of columns, 0 to {n_features - 1}", got=value
+                "BoxDomain", "immutable", f"positions of columns, 0 to {n_features - 1}", value
             )
     return np.array(sorted(set(values)), dtype=np.int64)

@@ -70,7 +70,7 @@ def collect(
     """Find the values of every attribute: in `sensitive_features`, in the columns of X, or in y."""
     wanted = as_list(attributes)
     if attributes is not None and not wanted:
-        raise bad_parameter(owner, "attributes", allowed="at least one column", got="none")
+        raise bad_parameter(owner, "attributes", "at least one column", "none")
     given = sensitive_features if sensitive_features is not None or wanted else y
     if given is None and not wanted:
         raise InputError(
@@ -122,7 +122,7 @@ def resolve_kinds(owner: str, kind: Any, attributes: list[Attribute]) -> list[st
         unknown = [name for name in kind if name not in [a.name for a in attributes]]
         if unknown:
             raise bad_parameter(
-                owner, "kind", allowed=f"about the attributes {[a.name for a in attributes]}", got=unknown
+                owner, "kind", f"about the attributes {[a.name for a in attributes]}", unknown
             )
         asked = [kind.get(attribute.name, "auto") for attribute in attributes]
     elif isinstance(kind, str):
@@ -131,7 +131,7 @@ def resolve_kinds(owner: str, kind: Any, attributes: list[Attribute]) -> list[st
         asked = list(kind)
     if len(asked) != len(attributes) or not all(one in ("auto", *KINDS) for one in asked):
         allowed = "'auto', 'categorical', 'continuous' or 'count', one for all or one per attribute"
-        raise bad_parameter(owner, "kind", allowed=allowed, got=kind)
+        raise bad_parameter(owner, "kind", allowed, kind)
     return [
         _guess(a.values.dropna()) if one == "auto" else one for one, a in zip(asked, attributes, strict=True)
     ]
@@ -222,7 +222,7 @@ def _likely_groups(
     seen = chances[known]
     if seen.shape[1] < 2 or not len(seen) or (seen < 0).any() or abs(seen.sum(1) - 1.0).max() > 1e-3:
         allowed = "two or more columns of probabilities whose rows sum to 1"
-        raise bad_parameter(owner, "sensitive_features", allowed=allowed, got=f"{table.shape[1]} columns")
+        raise bad_parameter(owner, "sensitive_features", allowed, f"{table.shape[1]} columns")
     name = ", ".join(map(str, table.columns))
     two = seen.shape[1] == 2
     target = Target("logistic" if two else "softmax", seen[:, 1:] if two else seen, known, seen)

@@ -297,11 +297,11 @@ class ComparableSubspace(SubspaceLearner):
             share or (number == "auto" if isinstance(number, str) else _is_count(number) and number >= 1)
         ):
             allowed = "a whole number >= 1, a share of variance in (0, 1) or 'auto'"
-            raise bad_parameter(owner, name, allowed=allowed, got=number)
+            raise bad_parameter(owner, name, allowed, number)
         check_choice(self.solver, ("auto", "gram", "randomized"), owner=owner, name="solver")
         if self.solver == "randomized" and not _is_count(number):
             allowed = "a whole number with solver='randomized'"
-            raise bad_parameter(owner, name, allowed=allowed, got=number, remedy="Pass solver='gram'.")
+            raise bad_parameter(owner, name, allowed, number, "Pass solver='gram'.")
 
     def _groups(self, features: Features, y: Any, groups: Any) -> Groups:
         given, name = (y, "y") if groups is None else (groups, "groups")
@@ -339,7 +339,7 @@ class ComparableSubspace(SubspaceLearner):
             )
         if count > rank:
             allowed = f"at most {rank}, the number of directions in which rows of a group differ"
-            raise bad_parameter("ComparableSubspace", "n_components", allowed=allowed, got=count)
+            raise bad_parameter("ComparableSubspace", "n_components", allowed, count)
         # Signs are fixed, so that equal input gives equal output whatever the solver.
         chosen = np.array(vectors[:, :count], dtype=float)
         peak = np.abs(chosen).argmax(0)

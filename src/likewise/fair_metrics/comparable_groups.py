@@ -53,7 +53,7 @@ def read_groups(owner: str, groups: Any, n: int, *, name: str = "groups") -> Gro
     if is_frame(groups):
         groups = to_pandas(groups, owner=owner, name=name)
         if groups.shape[1] != 1:
-            raise bad_parameter(owner, name, allowed="one column of labels", got=f"{groups.shape[1]} columns")
+            raise bad_parameter(owner, name, "one column of labels", f"{groups.shape[1]} columns")
         groups = groups.iloc[:, 0]
     if _are_lists(groups):
         return _from_lists(owner, groups, n, name)
@@ -62,7 +62,7 @@ def read_groups(owner: str, groups: Any, n: int, *, name: str = "groups") -> Gro
         values = values[:, 0]
     if values.ndim != 1:
         raise bad_parameter(
-            owner, name, allowed="one label per row, or a list of index lists", got=f"shape {values.shape}"
+            owner, name, "one label per row, or a list of index lists", f"shape {values.shape}"
         )
     labels = pd.Series(values)
     if len(labels) != n:
@@ -96,7 +96,7 @@ def _from_lists(owner: str, lists: Any, n: int, name: str) -> Groups:
     for i, part in enumerate(parts):
         if part.ndim != 1 or part.dtype.kind not in "iu":
             got = f"{part.dtype} of shape {part.shape} as group {i}"
-            raise bad_parameter(owner, name, allowed="labels, or lists of row numbers", got=got)
+            raise bad_parameter(owner, name, "labels, or lists of row numbers", got)
         if len(part) < 2:
             raise InputError(
                 f"{owner}: group {i} has {len(part)} row(s). A group of comparable rows needs at least two; "
@@ -194,9 +194,9 @@ def read_judgements(owner: str, pairs: Any, comparable: Any, n: int) -> Judgemen
         raise bad_parameter(
             owner,
             "pairs",
-            allowed="pairs of row numbers, shape (m, 2)",
-            got=f"{rows.dtype} of shape {rows.shape}",
-            remedy="For two tables of paired rows call fit_pairs(first, second, comparable).",
+            "pairs of row numbers, shape (m, 2)",
+            f"{rows.dtype} of shape {rows.shape}",
+            "For two tables of paired rows call fit_pairs(first, second, comparable).",
         )
     if not len(rows):
         raise InputError(f"{owner}: 'pairs' is empty. Pass pairs of both kinds, comparable and not.")
@@ -219,20 +219,18 @@ def read_comparable(owner: str, comparable: Any, m: int) -> FloatArray:
         values = np.asarray(to_numpy(comparable), dtype=float)
     except (TypeError, ValueError) as error:
         raise bad_parameter(
-            owner, name, allowed="True or False per pair, or a share in [0, 1]", got=str(error)
+            owner, name, "True or False per pair, or a share in [0, 1]", str(error)
         ) from error
     if values.shape != (m,):
-        raise bad_parameter(
-            owner, name, allowed=f"one judgement per pair ({m})", got=f"an array of shape {values.shape}"
-        )
+        raise bad_parameter(owner, name, f"one judgement per pair ({m})", f"an array of shape {values.shape}")
     if not ((values >= 0) & (values <= 1)).all():
         i = int(np.argmin((values >= 0) & (values <= 1)))
         raise bad_parameter(
             owner,
             name,
-            allowed="True or False, or the share of judges in [0, 1]",
-            got=f"{values[i]:g} at pair {i}",
-            remedy="Write −1/+1 as comparable > 0, and leave out pairs that nobody judged.",
+            "True or False, or the share of judges in [0, 1]",
+            f"{values[i]:g} at pair {i}",
+            "Write −1/+1 as comparable > 0, and leave out pairs that nobody judged.",
         )
     if not ((values > 0).any() and (values < 1).any()):
         which = "comparable" if (values > 0).any() else "not comparable"

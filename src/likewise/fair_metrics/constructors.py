@@ -55,19 +55,19 @@ def mahalanobis(
     """
     matrix = check_matrix(to_numpy(sigma), owner="mahalanobis", name="sigma").astype(float)
     if matrix.shape[0] != matrix.shape[1]:
-        raise bad_parameter("mahalanobis", "sigma", allowed="a square matrix", got=f"shape {matrix.shape}")
+        raise bad_parameter("mahalanobis", "sigma", "a square matrix", f"shape {matrix.shape}")
     size = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-8 * size):
         got, remedy = "a matrix that is not", "Pass (sigma + sigma.T) / 2."
-        raise bad_parameter("mahalanobis", "sigma", allowed="symmetric", got=got, remedy=remedy)
+        raise bad_parameter("mahalanobis", "sigma", "symmetric", got, remedy)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -1e-8 * max(size, 1e-300):
         raise bad_parameter(
             "mahalanobis",
             "sigma",
-            allowed="positive semi-definite",
-            got=f"a matrix with eigenvalue {values[0]:.3g}",
-            remedy="A covariance must be inverted first if its inverse is meant.",
+            "positive semi-definite",
+            f"a matrix with eigenvalue {values[0]:.3g}",
+            "A covariance must be inverted first if its inverse is meant.",
         )
     keep = values > COSTS_NOTHING * max(values[-1], 0.0)
     names = None if feature_names is None else tuple(feature_names)

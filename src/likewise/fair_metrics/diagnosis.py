@@ -321,16 +321,16 @@ def diagnose(
     if max_rows is not None:
         check_integer(max_rows, owner="diagnose", name="max_rows", low=10)
     if not isinstance(kind, str):
-        raise bad_parameter("diagnose", "kind", allowed="one kind as text", got=kind)
+        raise bad_parameter("diagnose", "kind", "one kind as text", kind)
     learner = None if isinstance(metric, FairMetric) else metric
     metric = getattr(metric, "metric_", metric)
     if not isinstance(metric, FairMetric):
         raise bad_parameter(
             "diagnose",
             "metric",
-            allowed="a FairMetric or a fitted learner of one",
-            got=type(metric).__name__,
-            remedy="Call fit first." if hasattr(metric, "fit") else "",
+            "a FairMetric or a fitted learner of one",
+            type(metric).__name__,
+            "Call fit first." if hasattr(metric, "fit") else "",
         )
     features, found = _read(metric, X, attribute)
     kind = resolve_kinds("diagnose", kind, [found])[0]
@@ -402,12 +402,12 @@ def _read(metric: FairMetric, X: Any, attribute: Any) -> tuple[Features, Attribu
     if named:
         return features, collect("diagnose", features, attribute, None, None)[0]
     if attribute is None:
-        raise bad_parameter("diagnose", "attribute", allowed="a column name, an index or values", got=None)
+        raise bad_parameter("diagnose", "attribute", "a column name, an index or values", None)
     values = to_numpy(attribute) if is_tensor(attribute) else attribute
     shape = np.shape(values)
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         allowed = "one attribute, one value per row"
-        raise bad_parameter("diagnose", "attribute", allowed=allowed, got=f"shape {shape}")
+        raise bad_parameter("diagnose", "attribute", allowed, f"shape {shape}")
     values = values if isinstance(values, (pd.Series, pd.DataFrame)) else np.asarray(values)
     found = collect("diagnose", features, None, None, values)[0]
     shown = found.name if isinstance(found.name, str) else "attribute"

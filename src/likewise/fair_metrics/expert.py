@@ -103,13 +103,13 @@ def _items(directions: Any) -> list[Any]:
     except TypeError as error:
         raise _no_directions(directions) from error
     if not items:
-        raise bad_parameter("ExpertSubspace", "directions", allowed="at least one direction", got="none")
+        raise bad_parameter("ExpertSubspace", "directions", "at least one direction", "none")
     return items
 
 
 def _no_directions(got: Any) -> InputError:
     allowed = "column names, contrasts, indices or vectors"
-    return bad_parameter("ExpertSubspace", "directions", allowed=allowed, got=got)
+    return bad_parameter("ExpertSubspace", "directions", allowed, got)
 
 
 def _item(item: Any, where: ColumnPlaces) -> FloatArray:
@@ -129,8 +129,8 @@ def _item(item: Any, where: ColumnPlaces) -> FloatArray:
         raise bad_parameter(
             "ExpertSubspace",
             "directions",
-            allowed=f"vectors of length {where.n_features}, the number of columns",
-            got=f"one of shape {vector.shape}",
-            remedy="On a raw frame the columns are those of the encoded frame.",
+            f"vectors of length {where.n_features}, the number of columns",
+            f"one of shape {vector.shape}",
+            "On a raw frame the columns are those of the encoded frame.",
         )
     return vector[None, :]

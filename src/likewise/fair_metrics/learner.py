@@ -41,7 +41,7 @@ def ready_metric(
         metric = AttributeSubspace()
     if isinstance(metric, (list, tuple)):
         if not metric:
-            raise bad_parameter(owner, "metric", allowed="at least one metric or learner", got="none")
+            raise bad_parameter(owner, "metric", "at least one metric or learner", "none")
         parts = [
             ready_metric(part, X, owner=owner, sensitive_features=sensitive_features, encoder=encoder)
             for part in metric
@@ -60,9 +60,9 @@ def ready_metric(
         raise bad_parameter(
             owner,
             "metric",
-            allowed="a FairMetric, a learner such as AttributeSubspace(['sex']), an Edit with consequences, or a list of "
+            "a FairMetric, a learner such as AttributeSubspace(['sex']), an Edit with consequences, or a list of "
             "them",
-            got=f"the class {metric.__name__}" if isinstance(metric, type) else type(metric).__name__,
+            f"the class {metric.__name__}" if isinstance(metric, type) else type(metric).__name__,
         )
     return _learn(metric, X, owner=owner, sensitive_features=sensitive_features, encoder=encoder)
 

@@ -88,16 +88,16 @@ class FairMetric:
             raise bad_parameter(
                 "FairMetric",
                 "values",
-                allowed=f"one number per column of the basis ({basis.shape[1]})",
-                got=f"shape {values.shape}",
+                f"one number per column of the basis ({basis.shape[1]})",
+                f"shape {values.shape}",
             )
         top = max(scale, float((scale + values).max(initial=0.0)))
         if not np.isfinite(values).all() or (scale + values < -1e-9 * max(top, 1e-300)).any():
             raise bad_parameter(
                 "FairMetric",
                 "values",
-                allowed="finite and at least -scale, so that Σ is positive semi-definite",
-                got=f"{values.min()} with scale {scale}",
+                "finite and at least -scale, so that Σ is positive semi-definite",
+                f"{values.min()} with scale {scale}",
             )
         free = scale + values <= COSTS_NOTHING * top
         names = None if self.feature_names is None else tuple(str(name) for name in self.feature_names)
@@ -517,9 +517,9 @@ def _names_of_columns(names: Any) -> tuple[str, ...]:
         raise bad_parameter(
             "FairMetric",
             "sensitive_features",
-            allowed="a sequence of column names",
-            got=repr(names),
-            remedy=f"Pass ({names!r},).",
+            "a sequence of column names",
+            repr(names),
+            f"Pass ({names!r},).",
         )
     return tuple(dict.fromkeys(str(name) for name in names))
 

@@ -50,8 +50,8 @@ def apply_feature_map(feature_map: Any, X: Any) -> Any:
     raise bad_parameter(
         "FairMetric",
         "feature_map",
-        allowed="None, a TabularDomain, a torch module, a fitted scikit-learn transformer or a callable",
-        got=type(feature_map).__name__,
+        "None, a TabularDomain, a torch module, a fitted scikit-learn transformer or a callable",
+        type(feature_map).__name__,
     )
 
 
@@ -131,7 +131,7 @@ class ColumnPlaces:
                 )
             return [int(name) % self.n_features]
         if not isinstance(name, str):
-            raise bad_parameter(self.owner, "column", allowed="a column name or an index", got=name)
+            raise bad_parameter(self.owner, "column", "a column name or an index", name)
         column, names = self._column(name), self.names or ()
         if column is not None:
             return list(range(column.start, column.stop))
@@ -187,14 +187,11 @@ class ColumnPlaces:
         parts = split_contrast(contrast)
         if parts is None:
             raise bad_parameter(
-                self.owner,
-                "contrast",
-                allowed="written as 'column: a − b', with spaces around the minus",
-                got=contrast,
+                self.owner, "contrast", "written as 'column: a − b', with spaces around the minus", contrast
             )
         column, plus, minus = parts
         if plus == minus:
-            raise bad_parameter(self.owner, "contrast", allowed="between two categories", got=contrast)
+            raise bad_parameter(self.owner, "contrast", "between two categories", contrast)
         group = self.find(column)
         ends = [self._category(column, group, value) for value in (plus, minus)]
         vector = np.zeros(self.n_features)
@@ -261,16 +258,16 @@ def _move(where: ColumnPlaces, name: str, amount: Any) -> FloatArray:
         raise bad_parameter(
             where.owner,
             name,
-            allowed="a change between two categories, written as text",
-            got=amount,
-            remedy=f"For example {{{name!r}: 'a - b'}}.",
+            "a change between two categories, written as text",
+            amount,
+            f"For example {{{name!r}: 'a - b'}}.",
         )
     try:
         number = float(amount)
     except (TypeError, ValueError) as error:
-        raise bad_parameter(where.owner, name, allowed="a number of units", got=amount) from error
+        raise bad_parameter(where.owner, name, "a number of units", amount) from error
     if not np.isfinite(number):
-        raise bad_parameter(where.owner, name, allowed="a finite number of units", got=amount)
+        raise bad_parameter(where.owner, name, "a finite number of units", amount)
     if column is not None and column.curve is not None:
         raise InputError(
             f"{where.owner}: {name!r} is on the scale {column.curve.name!r}, where a change by {number:g} is not equally far "

@@ -79,10 +79,7 @@ class NearestPlaces:
         """Return the k nearest other rows of each row, nearest first."""
         if not 1 <= k < len(self.places):
             raise bad_parameter(
-                "NearestPlaces",
-                "k",
-                allowed=f"between 1 and {len(self.places) - 1}, one less than the rows",
-                got=k,
+                "NearestPlaces", "k", f"between 1 and {len(self.places) - 1}, one less than the rows", k
             )
         index, distance = self._search(self.places, self._single, k + 1)
         # Itself goes wherever rounding put it, or the farthest where many stand at the same place.
@@ -94,7 +91,7 @@ class NearestPlaces:
         """Return the k nearest of the places to each of some other rows, nearest first; as `among_themselves`."""
         if not 1 <= k <= len(self.places):
             raise bad_parameter(
-                "NearestPlaces", "k", allowed=f"between 1 and {len(self.places)}, the number of rows", got=k
+                "NearestPlaces", "k", f"between 1 and {len(self.places)}, the number of rows", k
             )
         rows = np.asarray(rows, dtype=np.float64)
         return self._search(rows, (rows - self._centre).astype(np.float32), k)

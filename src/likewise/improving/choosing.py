@@ -204,7 +204,7 @@ def improve(
     check_integer(random_state, owner="improve", name="random_state", low=0)
     chosen_by = Rule() if rule is None else rule
     if not isinstance(chosen_by, Rule):
-        raise bad_parameter("improve", "rule", allowed="a Rule", got=f"a {type(rule).__name__}")
+        raise bad_parameter("improve", "rule", "a Rule", f"a {type(rule).__name__}")
     data = split_data(
         X,
         y,
@@ -256,7 +256,7 @@ def _check_names(candidates: Sequence[Candidate]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
         what = f"two of the name {twice[0]!r}" if twice else "none"
-        raise bad_parameter("improve", "candidates", allowed="candidates of different names", got=what)
+        raise bad_parameter("improve", "candidates", "candidates of different names", what)
 
 
 def _chosen(

@@ -75,7 +75,7 @@ class Rule:
         wrong = [name for name in self.least if name not in UNFAIRNESS]
         if wrong or not self.least:
             allowed = "one or more of " + ", ".join(repr(name) for name in UNFAIRNESS)
-            raise bad_parameter("Rule", "least", allowed=allowed, got=self.least)
+            raise bad_parameter("Rule", "least", allowed, self.least)
 
     def allowed(self, figures: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
         """Names of the models that are accurate enough."""

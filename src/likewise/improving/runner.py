@@ -278,7 +278,7 @@ def _choose(studies: Sequence[Computation], asked: list[str]) -> dict[str, list[
     for method in asked:
         if method.lower() not in known:
             names = dict.fromkeys(repr(method) for study in studies for method in study.methods)
-            raise bad_parameter("reproduce", "method", allowed=f"one of {', '.join(names)}", got=method)
+            raise bad_parameter("reproduce", "method", f"one of {', '.join(names)}", method)
     chosen = {method.lower() for method in asked} or known
     return {s.name: [method for method in s.methods if method.lower() in chosen] for s in studies}
 

@@ -290,9 +290,7 @@ def export_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> 
         booster = summed_trees(consensus.model, factors)
         data = bytes(booster.save_raw("json" if where.suffix == ".json" else "ubj"))
     else:
-        raise bad_parameter(
-            _EXPORT, "path", allowed="a name that ends in .onnx, .json or .ubj", got=where.name
-        )
+        raise bad_parameter(_EXPORT, "path", "a name that ends in .onnx, .json or .ubj", where.name)
     with atomic_path(where) as temporary:
         temporary.write_bytes(data)
 

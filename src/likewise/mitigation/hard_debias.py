@@ -93,7 +93,7 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         # 1/|D_i| makes every set count the same, however many words it has (their section 5).
         sets = [self._set(group, rows, index, "definitional") for group in self.definitional]
         if not sets:
-            raise bad_parameter("HardDebias", "definitional", allowed="at least one set of words", got="none")
+            raise bad_parameter("HardDebias", "definitional", "at least one set of words", "none")
         self.subspace_, self.explained_ = bias_subspace(sets, self.n_components)
         self.equalized_: dict[Any, FloatArray] = {}
         for group in self.equality:
@@ -146,12 +146,10 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self, group: Iterable[Any], rows: FloatArray, index: pd.Index[Any] | None, name: str
     ) -> FloatArray:
         if isinstance(group, str):
-            raise bad_parameter(
-                "HardDebias", name, allowed="a list of sets of words", got=f"the word {group!r} as a set"
-            )
+            raise bad_parameter("HardDebias", name, "a list of sets of words", f"the word {group!r} as a set")
         items = list(group)
         if len(items) < 2:
-            raise bad_parameter("HardDebias", name, allowed="sets of two words or more", got=items)
+            raise bad_parameter("HardDebias", name, "sets of two words or more", items)
         found = np.stack([self._vector(item, rows, index, name) for item in items])
         return _unit(found) if self.normalize else found
 
@@ -170,8 +168,8 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise bad_parameter(
                 "HardDebias",
                 name,
-                allowed=f"made of words, row numbers, or vectors of length {rows.shape[1]}",
-                got=f"an item of shape {vector.shape}",
+                f"made of words, row numbers, or vectors of length {rows.shape[1]}",
+                f"an item of shape {vector.shape}",
             )
         return vector
 

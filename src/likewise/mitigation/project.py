@@ -34,10 +34,7 @@ def read_first_rows(
     given = table_or_array(X, owner)
     if domain is not None and not isinstance(domain, TabularDomain):
         raise bad_parameter(
-            owner,
-            "domain",
-            allowed="a TabularDomain, fitted or not, that encodes the table",
-            got=type(domain).__name__,
+            owner, "domain", "a TabularDomain, fitted or not, that encodes the table", type(domain).__name__
         )
     encoder = _encoder_for(given, domain)
     for name in ("feature_names_in_", "n_features_in_"):

@@ -125,9 +125,9 @@ def as_model(
         raise bad_parameter(
             "as_model",
             "model",
-            allowed="a fitted model",
-            got=f"the class {model.__name__}",
-            remedy=f"Fit one: {model.__name__}().fit(X, y).",
+            "a fitted model",
+            f"the class {model.__name__}",
+            f"Fit one: {model.__name__}().fit(X, y).",
         )
     if hasattr(model, "__likewise_model__") and not _answers_anew(type(model)):
         found = model.__likewise_model__(**choices)
@@ -142,9 +142,9 @@ def as_model(
             raise bad_parameter(
                 "as_model",
                 "takes_frame",
-                allowed="False or None for a torch module, which takes encoded rows",
-                got=takes_frame,
-                remedy="Wrap the encoding and the module in a function to audit on the raw table.",
+                "False or None for a torch module, which takes encoded rows",
+                takes_frame,
+                "Wrap the encoding and the module in a function to audit on the raw table.",
             )
         from likewise.models.torch_module import TorchModel
 
@@ -168,9 +168,9 @@ def as_model(
     raise bad_parameter(
         "as_model",
         "model",
-        allowed="a torch module, a scikit-learn estimator, an XGBoost/LightGBM/CatBoost model, an ONNX file or session, "
+        "a torch module, a scikit-learn estimator, an XGBoost/LightGBM/CatBoost model, an ONNX file or session, "
         "or a function that returns probabilities",
-        got=type(model).__name__,
+        type(model).__name__,
     )
 
 
@@ -181,9 +181,7 @@ def _library(model: Any) -> str | None:
     if isinstance(model, (str, PathLike)):
         if str(model).endswith(".onnx"):
             return "onnx"
-        raise bad_parameter(
-            "as_model", "model", allowed="a model, or the path of an .onnx file", got=repr(str(model))
-        )
+        raise bad_parameter("as_model", "model", "a model, or the path of an .onnx file", repr(str(model)))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return "torch"

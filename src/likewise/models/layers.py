@@ -60,9 +60,7 @@ def as_activation(name: str | Activation) -> Activation:
     if isinstance(name, Activation):
         return name
     if name not in ACTIVATIONS:
-        raise bad_parameter(
-            "MLPOracle", "activations", allowed=f"names among {sorted(ACTIVATIONS)}", got=name
-        )
+        raise bad_parameter("MLPOracle", "activations", f"names among {sorted(ACTIVATIONS)}", name)
     return ACTIVATIONS[name]
 
 

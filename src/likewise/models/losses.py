@@ -412,6 +412,4 @@ def as_loss(loss: LossLike, *, owner: str = "as_model") -> Loss:
     if callable(loss):
         return CustomLoss(loss)
     names = ", ".join(repr(name) for name in _NAMED)
-    raise bad_parameter(
-        owner, "loss", allowed=f"one of {names}, a Loss, or a per-row torch function", got=loss
-    )
+    raise bad_parameter(owner, "loss", f"one of {names}, a Loss, or a per-row torch function", loss)

@@ -108,9 +108,9 @@ def table_or_matrix(
             raise bad_parameter(
                 owner,
                 "X",
-                allowed="a table with named columns (pandas, polars or arrow), since the model was made on one",
-                got=f"{type(X).__name__}",
-                remedy="Pass the frame, or takes_frame=False if the model takes an array.",
+                "a table with named columns (pandas, polars or arrow), since the model was made on one",
+                f"{type(X).__name__}",
+                "Pass the frame, or takes_frame=False if the model takes an array.",
             )
         frame = select_columns(to_pandas(X, owner=owner, name="X"), feature_names, owner=owner)
         if len(frame) == 0:
@@ -269,7 +269,7 @@ class Model(ABC):
         labels = _checked_classes(classes)
         if self._classes is not None and len(self._classes) != len(labels):
             raise bad_parameter(
-                type(self).__name__, "classes", allowed=f"{len(self._classes)} labels", got=labels.tolist()
+                type(self).__name__, "classes", f"{len(self._classes)} labels", labels.tolist()
             )
         renamed = copy.copy(self)
         renamed._classes = labels
@@ -533,19 +533,14 @@ def _loss_does_not_fit(loss: Loss, kind: OutputKind) -> InputError:
     words = ("regression loss for a regressor", "'squared', or CustomLoss(function, regression=True)")
     if kind != "values":
         words = ("classification loss for a classifier", "'cross_entropy', 'hinge' or 'zero_one'")
-    return bad_parameter(
-        "as_model", "loss", allowed=f"a {words[0]}", got=loss.name, remedy=f"Pass loss={words[1]}."
-    )
+    return bad_parameter("as_model", "loss", f"a {words[0]}", loss.name, f"Pass loss={words[1]}.")
 
 
 def _checked_classes(classes: Any) -> np.ndarray[Any, Any]:
     labels = to_numpy(classes)
     if labels.ndim != 1 or len(labels) < 2 or len(pd.unique(labels)) != len(labels):
         raise bad_parameter(
-            "as_model",
-            "classes",
-            allowed="two or more different labels, in the order of the outputs",
-            got=classes,
+            "as_model", "classes", "two or more different labels, in the order of the outputs", classes
         )
     return labels
 
@@ -584,7 +579,7 @@ def _numbers(labels: np.ndarray[Any, Any], owner: str) -> FloatArray:
     try:
         numbers = labels.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise bad_parameter(owner, "y", allowed="numbers, for a regression", got=str(error)) from error
+        raise bad_parameter(owner, "y", "numbers, for a regression", str(error)) from error
     if not np.isfinite(numbers).all():
         row = int((~np.isfinite(numbers)).argmax())
         raise InputError(f"{owner}: 'y' is not finite at row {row}. Drop that row.")

@@ -311,7 +311,7 @@ def _choose(outputs: list[Any], loss: Loss, name: str | None) -> Any:
     if name is not None:
         found = [part for part in outputs if part.name == name]
         if not found:
-            raise bad_parameter("OnnxModel", "output_name", allowed=str([p.name for p in outputs]), got=name)
+            raise bad_parameter("OnnxModel", "output_name", str([p.name for p in outputs]), name)
         return found[0]
     numeric = [part for part in outputs if part.type in _FLOATS or part.type.startswith("seq(map(")]
     words = ("score", "logit", "decision", "raw") if loss.wants == "scores" else ("prob",)

@@ -363,12 +363,10 @@ def check_targets(y: torch.Tensor, *, n: int, n_classes: int | None) -> None:
         raise InputError(f"oracle: 'y' must have shape ({n},), one target per row, got {tuple(y.shape)}.")
     if n_classes is None:
         if not y.is_floating_point():
-            raise bad_parameter("oracle", "y", allowed="floating numbers for a regression", got=str(y.dtype))
+            raise bad_parameter("oracle", "y", "floating numbers for a regression", str(y.dtype))
         return
     if y.dtype != torch.int64:
-        raise bad_parameter(
-            "oracle", "y", allowed="class indices (int64)", got=str(y.dtype), remedy="Use model.targets(y)."
-        )
+        raise bad_parameter("oracle", "y", "class indices (int64)", str(y.dtype), "Use model.targets(y).")
     if n and not bool(((y >= 0) & (y < n_classes)).all()):
         raise InputError(
             f"oracle: 'y' must be class indices from 0 to {n_classes - 1}, got {int(y.min())} to {int(y.max())}."

@@ -56,8 +56,8 @@ class EstimatorModel(Model):
             raise bad_parameter(
                 "as_model",
                 "classes",
-                allowed=f"{len(own_classes)} labels, one for each of the estimator's classes",
-                got=classes,
+                f"{len(own_classes)} labels, one for each of the estimator's classes",
+                classes,
             )
         super().__init__(classes=own_classes if classes is None else classes, **choices)
 

@@ -203,10 +203,7 @@ def score_of_reply(
         reply = [reply]
     if isinstance(reply, str) or reply is None:
         if favourable is None:
-            raise bad_parameter(
-                "audit_texts", "favourable", "the label that counts as 1, if the scorer answers labels",
-                None,
-            )  # fmt: skip
+            raise bad_parameter("audit_texts", "favourable", "the label that counts as 1, if the scorer answers labels", None)  # fmt: skip
         score, decision = float(reply == favourable), str(reply)
     elif isinstance(reply, list) and reply and all(isinstance(one, dict) for one in reply):
         score, decision = _labelled(reply, favourable)

@@ -49,16 +49,14 @@ class Batch:
     def __post_init__(self) -> None:
         n = len(self.x)
         if self.x.ndim != 2:
-            raise bad_parameter(
-                "Batch", "x", allowed="of shape (n, d), one row each", got=f"shape {tuple(self.x.shape)}"
-            )
+            raise bad_parameter("Batch", "x", "of shape (n, d), one row each", f"shape {tuple(self.x.shape)}")
         for name, tensor in self.tensors().items():
             if len(tensor) != n:
                 raise InputError(
                     f"Batch: lengths differ: x has {n} rows, {name} has {len(tensor)}. Pass one entry per row."
                 )
         if self.y.ndim != 1:
-            raise bad_parameter("Batch", "y", allowed="of shape (n,)", got=f"shape {tuple(self.y.shape)}")
+            raise bad_parameter("Batch", "y", "of shape (n,)", f"shape {tuple(self.y.shape)}")
 
     @classmethod
     def from_arrays(
@@ -145,10 +143,7 @@ def as_batch(item: BatchLike) -> Batch:
         known = {field.name for field in fields(Batch)}
         if not {"x", "y"} <= set(item) <= known:
             raise bad_parameter(
-                "as_batch",
-                "batch",
-                allowed=f"a mapping of 'x', 'y' and others among {sorted(known)}",
-                got=sorted(item),
+                "as_batch", "batch", f"a mapping of 'x', 'y' and others among {sorted(known)}", sorted(item)
             )
         return Batch(**item)
     if isinstance(item, (tuple, list)) and len(item) in (2, 3):
@@ -156,9 +151,9 @@ def as_batch(item: BatchLike) -> Batch:
     raise bad_parameter(
         "as_batch",
         "batch",
-        allowed="(x, y), (x, y, sensitive_features), a mapping of tensors, or a Batch",
-        got=type(item).__name__,
-        remedy="Build Batch(x=..., y=..., ...) in your loop.",
+        "(x, y), (x, y, sensitive_features), a mapping of tensors, or a Batch",
+        type(item).__name__,
+        "Build Batch(x=..., y=..., ...) in your loop.",
     )
 
 
@@ -352,9 +347,9 @@ class LoaderBatches(BatchSource):
             raise bad_parameter(
                 "LoaderBatches",
                 "loader",
-                allowed="something that can be iterated again, such as a DataLoader or a list",
-                got=f"the iterator {type(loader).__name__}",
-                remedy="Pass the object that makes the iterator.",
+                "something that can be iterated again, such as a DataLoader or a list",
+                f"the iterator {type(loader).__name__}",
+                "Pass the object that makes the iterator.",
             )
         self._loader, self._device, self._dtype = loader, device, dtype
         self._own = getattr(loader, "generator", None)
@@ -419,20 +414,16 @@ def check_sampling(data: Batch, batch_size: int, sampling: str) -> None:
     check_integer(batch_size, owner=owner, name="batch_size", low=1)
     if sampling == "balanced":
         if data.y.is_floating_point():
-            raise bad_parameter(
-                owner, "sampling", allowed="'uniform' or 'weighted' for a regression", got=sampling
-            )
+            raise bad_parameter(owner, "sampling", "'uniform' or 'weighted' for a regression", sampling)
         classes = len(torch.unique(data.y))
         if batch_size < classes:
-            raise bad_parameter(
-                owner, "batch_size", allowed=f"at least {classes}, one row per class", got=batch_size
-            )
+            raise bad_parameter(owner, "batch_size", f"at least {classes}, one row per class", batch_size)
     if sampling == "weighted":
         weight = data.weight
         if weight is None or not bool((weight >= 0).all()) or not bool(weight.sum() > 0):
             raise bad_parameter(
                 owner,
                 "data.weight",
-                allowed="non-negative numbers with a positive sum for sampling='weighted'",
-                got="no weights" if weight is None else "other weights",
+                "non-negative numbers with a positive sum for sampling='weighted'",
+                "no weights" if weight is None else "other weights",
             )

@@ -384,13 +384,7 @@ def train(
     objective = ERM() if objective is None else objective
     schedule = Schedule(steps, validate_every, patience, checkpoint_every)
     if resume and checkpoint is None:
-        raise bad_parameter(
-            "train",
-            "resume",
-            allowed="False if there is no checkpoint",
-            got=resume,
-            remedy="Pass checkpoint=.",
-        )
+        raise bad_parameter("train", "resume", "False if there is no checkpoint", resume, "Pass checkpoint=.")
     with joined() as ranks, _warning(warn):
         target = module_device(net) if device is None else torch.device(device)
         net.to(target)

@@ -121,14 +121,12 @@ def make_network(
         return copy.deepcopy(module)
     if not callable(module):
         raise bad_parameter(
-            owner, "module", allowed="a torch module, or a function that makes one", got=type(module).__name__
+            owner, "module", "a torch module, or a function that makes one", type(module).__name__
         )
     with private_random_state(seed, torch.device("cpu")):
         made = module(n_in, n_out) if _takes_sizes(module) else module()
     if not isinstance(made, nn.Module):
-        raise bad_parameter(
-            owner, "module", allowed="a function that returns a torch module", got=type(made).__name__
-        )
+        raise bad_parameter(owner, "module", "a function that returns a torch module", type(made).__name__)
     return made
 
 

@@ -187,7 +187,7 @@ class ParquetBatches(BatchSource):
             return sorted(found)
         except TypeError as error:
             raise bad_parameter(
-                "ParquetBatches", name, allowed="a column of values of one type", got="a mix of types"
+                "ParquetBatches", name, "a column of values of one type", "a mix of types"
             ) from error
 
 
@@ -207,7 +207,7 @@ def _row_groups(paths: Any, needed: Iterable[str]) -> list[_Group]:
         try:
             metadata = pq.ParquetFile(path)
         except FileNotFoundError as error:
-            raise bad_parameter("ParquetBatches", "paths", allowed="files that exist", got=path) from error
+            raise bad_parameter("ParquetBatches", "paths", "files that exist", path) from error
         except pa.ArrowInvalid as error:
             raise FormatError(f"ParquetBatches: {Path(path).name} is not a Parquet file: {error}") from error
         check_columns(metadata.schema_arrow.empty_table().to_pandas(), needed, owner="ParquetBatches")
@@ -216,7 +216,7 @@ def _row_groups(paths: Any, needed: Iterable[str]) -> list[_Group]:
             if rows:
                 groups.append(_Group(path, number, rows))
     if not groups:
-        raise bad_parameter("ParquetBatches", "paths", allowed="files with at least one row", got=given)
+        raise bad_parameter("ParquetBatches", "paths", "files with at least one row", given)
     return groups
 
 

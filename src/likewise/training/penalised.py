@@ -60,9 +60,9 @@ class CoCL(Objective):
             raise bad_parameter(
                 "CoCL",
                 "proxy",
-                allowed="a matrix with one vector per row",
-                got="none" if batch.proxy is None else f"shape {tuple(batch.proxy.shape)}",
-                remedy="Pass Batch.from_arrays(X, y, proxy=Z).",
+                "a matrix with one vector per row",
+                "none" if batch.proxy is None else f"shape {tuple(batch.proxy.shape)}",
+                "Pass Batch.from_arrays(X, y, proxy=Z).",
             )
         if self.row_loss.regression:
             raise InputError("CoCL: it penalises class probabilities; use a loss for classification.")
@@ -253,10 +253,7 @@ class AdversarialDebiasing(Objective):
         values = tuple(int(v) for v in self.n_values)
         if not values or min(values) < 2:
             raise bad_parameter(
-                "AdversarialDebiasing",
-                "n_values",
-                allowed="one number of at least 2 per attribute",
-                got=values,
+                "AdversarialDebiasing", "n_values", "one number of at least 2 per attribute", values
             )
         object.__setattr__(self, "n_values", values)
 
@@ -267,9 +264,9 @@ class AdversarialDebiasing(Objective):
             raise bad_parameter(
                 owner,
                 "sensitive_features",
-                allowed=f"an (n, {k}) matrix of value indices",
-                got="none" if given is None else f"shape {tuple(given.shape)}",
-                remedy="Pass Batch.from_arrays(X, y, sensitive_features=S).",
+                f"an (n, {k}) matrix of value indices",
+                "none" if given is None else f"shape {tuple(given.shape)}",
+                "Pass Batch.from_arrays(X, y, sensitive_features=S).",
             )
         if self.row_loss.regression:
             raise InputError(f"{owner}: the adversary reads class probabilities; use a classification loss.")
@@ -278,8 +275,8 @@ class AdversarialDebiasing(Objective):
             raise bad_parameter(
                 owner,
                 "sensitive_features",
-                allowed=f"indices below {self.n_values}, one bound per attribute",
-                got=f"indices up to {top}",
+                f"indices below {self.n_values}, one bound per attribute",
+                f"indices up to {top}",
             )
 
     def init(self, net: nn.Module) -> State:

@@ -302,9 +302,9 @@ def encoded_metric(metric: FairMetric, *, owner: str) -> FairMetric:
         raise bad_parameter(
             owner,
             "metric",
-            allowed="a FairMetric",
-            got=type(metric).__name__,
-            remedy="A learner has it as metric_ once it is fitted.",
+            "a FairMetric",
+            type(metric).__name__,
+            "A learner has it as metric_ once it is fitted.",
         )
     if metric.feature_map is None:
         return metric
@@ -313,7 +313,7 @@ def encoded_metric(metric: FairMetric, *, owner: str) -> FairMetric:
     raise bad_parameter(
         owner,
         "metric",
-        allowed="a metric on the encoded rows (feature_map None or a TabularDomain)",
-        got=f"one with the feature map {type(metric.feature_map).__name__}",
-        remedy="Train on φ(x) with metric.without_feature_map().",
+        "a metric on the encoded rows (feature_map None or a TabularDomain)",
+        f"one with the feature map {type(metric.feature_map).__name__}",
+        "Train on φ(x) with metric.without_feature_map().",
     )

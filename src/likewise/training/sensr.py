@@ -185,7 +185,7 @@ class SenSeI(RobustObjective):
         """Raise when metric, domain and rows do not fit, or the loss has no class scores."""
         super().check(batch)
         if self.row_loss.regression and self.outputs == "probabilities":
-            raise bad_parameter("SenSeI", "outputs", allowed="'logits' for a regression", got=self.outputs)
+            raise bad_parameter("SenSeI", "outputs", "'logits' for a regression", self.outputs)
 
     def step(self, net: nn.Module, batch: BatchLike, state: State) -> tuple[torch.Tensor, State]:
         """Find where the output changes most, and return loss + ρ · change and the next state."""

@@ -93,7 +93,7 @@ def check_batch(net: nn.Module, batch: Batch, objective: Objective, *, name: str
     loss = objective.row_loss
     if loss.regression != batch.y.is_floating_point():
         allowed = "floating numbers" if loss.regression else "class indices (int64)"
-        raise bad_parameter("train", f"{name}.y", allowed=f"{allowed} for this loss", got=str(batch.y.dtype))
+        raise bad_parameter("train", f"{name}.y", f"{allowed} for this loss", str(batch.y.dtype))
     try:
         with evaluating(net), torch.no_grad():
             scores = network_scores(net, batch.x[:2], loss)
@@ -146,9 +146,9 @@ def make_source(
         raise bad_parameter(
             "train",
             "data",
-            allowed="a Batch, (X, y), a DataLoader or another BatchSource",
-            got=type(data).__name__,
-            remedy="Build one with Batch.from_arrays(X, y).",
+            "a Batch, (X, y), a DataLoader or another BatchSource",
+            type(data).__name__,
+            "Build one with Batch.from_arrays(X, y).",
         )
     source = data
     if not isinstance(source, BatchSource):
@@ -185,8 +185,8 @@ def make_optimizer(net: nn.Module, optimizer: OptimizerLike, lr: float) -> torch
         raise bad_parameter(
             "train",
             "optimizer",
-            allowed=f"one of {sorted(named)}, an Optimizer, or a function (parameters, lr) -> Optimizer",
-            got=optimizer,
+            f"one of {sorted(named)}, an Optimizer, or a function (parameters, lr) -> Optimizer",
+            optimizer,
         )
     # One kernel for all parameters: a third of the time of the default for small networks.
     return named[optimizer](parameters, lr=rate, fused=True)

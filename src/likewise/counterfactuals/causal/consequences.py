@@ -446,9 +446,9 @@ class TwinSubspace(BaseEstimator):
             raise bad_parameter(
                 owner,
                 "edits",
-                allowed="an Edit with consequences, or a maker of twins",
-                got=type(self.edits).__name__,
-                remedy="For plain edits name the column: AttributeSubspace(['sex']).",
+                "an Edit with consequences, or a maker of twins",
+                type(self.edits).__name__,
+                "For plain edits name the column: AttributeSubspace(['sex']).",
             )
         self.maker_ = maker
         made = maker.make(frame)

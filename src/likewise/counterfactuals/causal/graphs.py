@@ -275,7 +275,7 @@ def _bad(owner: str, got: object) -> InputError:
     return bad_parameter(
         owner,
         "graph",
-        allowed="a dict of cause -> effects, a networkx.DiGraph, DOT text or a DOT file",
-        got=got,
-        remedy='For example graph={"sex": ["occupation", "hours-per-week"]}.',
+        "a dict of cause -> effects, a networkx.DiGraph, DOT text or a DOT file",
+        got,
+        'For example graph={"sex": ["occupation", "hours-per-week"]}.',
     )

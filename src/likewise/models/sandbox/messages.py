@@ -79,7 +79,7 @@ def _number(name: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 < value < 1e6:
-        raise bad_parameter("environment", name, allowed="a number > 0", got=text)
+        raise bad_parameter("environment", name, "a number > 0", text)
     return value
 
 

@@ -80,9 +80,7 @@ def sensitive_columns(sensitive: Any, frame: pd.DataFrame, *, owner: str) -> dic
     if isinstance(sensitive, (str, int, np.integer)):
         sensitive = [sensitive]
     if isinstance(sensitive, Mapping) or not isinstance(sensitive, (Sequence, np.ndarray, pd.Index)):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="names of columns", got=type(sensitive).__name__
-        )
+        raise bad_parameter(owner, "sensitive_features", "names of columns", type(sensitive).__name__)
     found: dict[str, tuple[str, ...]] = {}
     for name in map(str, sensitive):
         if name in frame.columns:
@@ -109,8 +107,8 @@ def monotone_directions(
             raise bad_parameter(
                 owner,
                 "monotone_constraints",
-                allowed=f"one direction for each of the {len(all_names)} columns, or a dict of some",
-                got=f"{len(given)}",
+                f"one direction for each of the {len(all_names)} columns, or a dict of some",
+                f"{len(given)}",
             )
         constraints = dict(zip(all_names, given, strict=True))
     known = {str(name): direction for name, direction in constraints.items()}
@@ -123,9 +121,7 @@ def monotone_directions(
             if unknown
             else repr(wrong[0] if wrong else codes)
         )
-        raise bad_parameter(
-            owner, "monotone_constraints", allowed="-1, 0 or 1 for columns of numbers", got=got
-        )
+        raise bad_parameter(owner, "monotone_constraints", "-1, 0 or 1 for columns of numbers", got)
     return tuple(int(known.get(name, 0)) for name in columns.names)
 
 

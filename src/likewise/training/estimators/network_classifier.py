@@ -213,16 +213,16 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             raise bad_parameter(
                 owner,
                 "patience",
-                allowed="None if no rows are held out",
-                got=self._config.patience,
-                remedy="Pass validation=0.2.",
+                "None if no rows are held out",
+                self._config.patience,
+                "Pass validation=0.2.",
             )
         if self._config.resume and not isinstance(self.random_state, (int, np.integer)):
             raise bad_parameter(
                 owner,
                 "random_state",
-                allowed="an int if resume=True, so that the run is the same one",
-                got=self.random_state,
+                "an int if resume=True, so that the run is the same one",
+                self.random_state,
             )
         rows, classes = self._training_rows(X, y, sensitive_features, sample_weight, first=True)
         self._begin(rows, classes, owner)
@@ -306,13 +306,11 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         owner = type(self).__name__
         first = not hasattr(self, "network_")
         if first and classes is None:
-            raise bad_parameter(
-                owner, "classes", allowed="all class labels in the first call of partial_fit", got="None"
-            )
+            raise bad_parameter(owner, "classes", "all class labels in the first call of partial_fit", "None")
         known = classes if first else self.classes_
         if not first and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise bad_parameter(
-                owner, "classes", allowed=f"those of the first call, {self.classes_.tolist()}", got=classes
+                owner, "classes", f"those of the first call, {self.classes_.tolist()}", classes
             )
         with joined():
             rows, found = self._training_rows(

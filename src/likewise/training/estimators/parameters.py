@@ -84,9 +84,7 @@ class WithConfig:
         """The `training` parameter, or what None stands for."""
         given, kind = getattr(self, "training", None), self.config_class
         if given is not None and not isinstance(given, kind):
-            raise bad_parameter(
-                type(self).__name__, "training", allowed=f"a {kind.__name__} or None", got=repr(given)
-            )
+            raise bad_parameter(type(self).__name__, "training", f"a {kind.__name__} or None", repr(given))
         return kind() if given is None else given
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

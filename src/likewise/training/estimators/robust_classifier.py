@@ -178,7 +178,7 @@ class RobustClassifier(NetworkClassifier):
         words = [part for part in parts if isinstance(part, str)]
         named = [part for part in parts if part is not None and not isinstance(part, str)]
         if len(words) > 1:
-            raise bad_parameter(owner, "blind_to", allowed="one word, and directions beside it", got=words)
+            raise bad_parameter(owner, "blind_to", "one word, and directions beside it", words)
         projected: Subspace | None = None
         told: tuple[str, ...] = ()
         if named:

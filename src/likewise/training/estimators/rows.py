@@ -44,16 +44,14 @@ def read_sample_weight(sample_weight: Any, x: FloatArray, *, owner: str) -> Floa
     values = to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight
     weights = check_array(values, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weights.ndim != 1:
-        raise bad_parameter(
-            owner, "sample_weight", allowed="one number per row", got=f"shape {weights.shape}"
-        )
+        raise bad_parameter(owner, "sample_weight", "one number per row", f"shape {weights.shape}")
     check_same_length(owner, X=x, sample_weight=weights)
     if weights.min() < 0 or weights.max() == 0:
         raise bad_parameter(
             owner,
             "sample_weight",
-            allowed="numbers >= 0, not all of them 0",
-            got="only zeros" if weights.max() == 0 else f"{weights.min():g}",
+            "numbers >= 0, not all of them 0",
+            "only zeros" if weights.max() == 0 else f"{weights.min():g}",
         )
     return None if np.ptp(weights) == 0 else np.asarray(weights)
 
@@ -162,7 +160,7 @@ def read_labels(y: Any, x: FloatArray, *, owner: str, classes: Any = None) -> tu
         return known, np.asarray(codes, dtype=np.int64)
     known = np.unique(to_numpy(classes))
     if len(known) < 2:
-        raise bad_parameter(owner, "classes", allowed="two or more labels", got=known.tolist())
+        raise bad_parameter(owner, "classes", "two or more labels", known.tolist())
     codes = np.searchsorted(known, labels).clip(max=len(known) - 1)
     if not bool((known[codes] == labels).all()):
         new = sorted({str(label) for label in labels[known[codes] != labels]})
@@ -194,7 +192,7 @@ def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.Da
     else:
         names = [attributes] if isinstance(attributes, (str, int, np.integer)) else list(attributes)
         if not names:
-            raise bad_parameter(owner, "attributes", allowed="at least one column", got="none")
+            raise bad_parameter(owner, "attributes", "at least one column", "none")
         found = pd.DataFrame({name: _values(name, table, rows, owner) for name in names})
     check_no_missing(found.set_axis([str(c) for c in found.columns], axis=1), owner=owner, name="attributes")
     return found.reset_index(drop=True)
@@ -210,10 +208,7 @@ def _values(name: Any, table: pd.DataFrame | None, rows: TrainingRows, owner: st
         given = rows.given
         return given.iloc[:, int(name)].to_numpy() if isinstance(given, pd.DataFrame) else given[:, int(name)]
     raise bad_parameter(
-        owner,
-        "attributes",
-        allowed="names of columns of sensitive_features or X, or indices of columns of X",
-        got=name,
+        owner, "attributes", "names of columns of sensitive_features or X, or indices of columns of X", name
     )
 
 
@@ -386,6 +381,6 @@ def search_region(search_domain: Any, metric: FairMetric, rows: TrainingRows, *,
     if search_domain is None or isinstance(search_domain, Domain):
         return search_domain
     if not isinstance(search_domain, str) or search_domain != "data":
-        raise bad_parameter(owner, "search_domain", allowed="None, 'data' or a Domain", got=search_domain)
+        raise bad_parameter(owner, "search_domain", "None, 'data' or a Domain", search_domain)
     free = metric.null_space
     return DataRangeDomain.from_data(rows.x, free) if free.dim else None
