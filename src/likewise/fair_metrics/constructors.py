@@ -169,20 +169,15 @@ def _sharpen(block: Any, left: Any, right: Any, norms: Any, right_norms: Any, to
     """Compute again, in place, the pairs that are closer than rounding allows to tell."""
     # One threshold per row first, which needs no second block; then the exact one for the few that pass.
     close = block < tolerance * (norms[:, None] + right_norms.max())
-    i, j = _places(close)
+    i, j = (
+        close.nonzero(as_tuple=True) if is_tensor(close) else np.divmod(np.flatnonzero(close), close.shape[1])
+    )
     tight = block[i, j] < tolerance * (norms[i] + right_norms[j])
     i, j = i[tight], j[tight]
     for start in range(0, len(i), _AT_ONCE):
         a, b = i[start : start + _AT_ONCE], j[start : start + _AT_ONCE]
         difference = left[a] - right[b]
         block[a, b] = (difference * difference).sum(-1)
-
-
-def _places(mask: Any) -> tuple[Any, Any]:
-    """Row and column numbers of the true entries."""
-    if is_tensor(mask):
-        return tuple(mask.nonzero(as_tuple=True))
-    return np.divmod(np.flatnonzero(mask), mask.shape[1])
 
 
 # Squared lengths of one unit that differ by more than this cannot stand in one matrix of doubles.

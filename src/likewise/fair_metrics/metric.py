@@ -82,7 +82,12 @@ class FairMetric:
 
     def __post_init__(self) -> None:
         scale = check_number(self.scale, owner="FairMetric", name="scale", low=0.0)
-        basis = _orthonormal(np.array(to_numpy(self.basis), dtype=float))
+        basis = np.array(to_numpy(self.basis), dtype=float)
+        Subspace(basis)  # raises if it is not a basis
+        gram = basis.T @ basis
+        if np.abs(gram - np.eye(len(gram))).max(initial=0.0) > 1e-12:
+            # A basis that was stored in float32: one Newton step to the nearest one that is orthonormal in float64.
+            basis = basis @ (1.5 * np.eye(len(gram)) - 0.5 * gram)
         values = np.array(to_numpy(self.values), dtype=float)
         if values.shape != (basis.shape[1],):
             raise bad_parameter(
@@ -112,7 +117,11 @@ class FairMetric:
                 f"FairMetric: the feature map gives {len(mapped)} columns, the metric has {basis.shape[0]}. "
                 "Learn the metric on φ(X)."
             )
-        object.__setattr__(self, "sensitive_features", _names_of_columns(self.sensitive_features))
+        told = self.sensitive_features
+        if isinstance(told, str):
+            allowed = "a sequence of column names"
+            raise bad_parameter("FairMetric", "sensitive_features", allowed, repr(told), f"Pass ({told!r},).")
+        object.__setattr__(self, "sensitive_features", tuple(dict.fromkeys(map(str, told))))
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "basis", basis)
         object.__setattr__(self, "values", np.where(free, -scale, values))
@@ -501,27 +510,6 @@ class FairMetric:
         if self.feature_map is not None:
             parts.append(f"feature_map={type(self.feature_map).__name__}")
         return f"FairMetric({', '.join(parts)})"
-
-
-def _orthonormal(basis: FloatArray) -> FloatArray:
-    """A basis that was stored in float32, orthonormal in float64 again (one Newton step to the nearest one)."""
-    Subspace(basis)  # raises if it is not a basis
-    gram = basis.T @ basis
-    rounded = np.abs(gram - np.eye(len(gram))).max(initial=0.0) > 1e-12
-    return basis @ (1.5 * np.eye(len(gram)) - 0.5 * gram) if rounded else basis
-
-
-def _names_of_columns(names: Any) -> tuple[str, ...]:
-    """Each name once; one string is a mistake for a list of it."""
-    if isinstance(names, str):
-        raise bad_parameter(
-            "FairMetric",
-            "sensitive_features",
-            "a sequence of column names",
-            repr(names),
-            f"Pass ({names!r},).",
-        )
-    return tuple(dict.fromkeys(str(name) for name in names))
 
 
 def _built(description: dict[str, Any], arrays: dict[str, Any]) -> FairMetric:

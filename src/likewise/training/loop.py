@@ -100,6 +100,8 @@ class Run:
         self.validation, self.checkpoint = validation, checkpoint
         self.settings: dict[str, Any] = {}
         self.together, self.ranks = together, together.ranks
+        # A process by itself asks the objective at once.
+        self.maker = together if together.ranks.several else together.objective
         self.step = 0
         self.noted: list[dict[Any, float]] = []
         self.best: dict[str, torch.Tensor] = {}
@@ -146,7 +148,7 @@ class Run:
         self.step += 1
         stopped = False
         if self.validation is not None and self.step % schedule.validate_every == 0:
-            row["validation"] = value = self.together.robust_loss(self.net, self.validation, self.state)
+            row["validation"] = value = self.maker.robust_loss(self.net, self.validation, self.state)
             self.waited += 1
             if value < self.best_validation:
                 self.best, self.best_step, self.best_validation = _weights(self.net), self.step, value
@@ -166,8 +168,7 @@ class Run:
 
     def _update(self) -> dict[str, float] | None:
         """Make one update; None when its loss or gradient is not finite, and then nothing was updated."""
-        step = self.together.step if self.ranks.several else self.objective.step
-        loss, state = step(self.net, self.source.next(), self.state)
+        loss, state = self.maker.step(self.net, self.source.next(), self.state)
         self.optimizer.zero_grad()
         if not self.together.backward(loss, self._moving):
             return None
