@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,18 +114,19 @@ def look_at_column(series: pd.Series[Any]) -> InferredColumn:
     try:
         distinct = int(known.nunique())
     except TypeError:
-        return _made(name, "left out", "values that are neither numbers nor words", series, 0)
+        return _made(name, series, 0, "left out", "values that are neither numbers nor words")
+    made = partial(_made, name, series, distinct)
     if not distinct:
-        return _made(name, "left out", "empty", series, 0)
+        return made("left out", "empty")
     declared = isinstance(series.dtype, pd.CategoricalDtype)
     if declared:
         known = known.astype(known.cat.categories.dtype)
     if known.dtype.kind in "mM":
-        return _made(name, "left out", "dates", series, distinct)
+        return made("left out", "dates")
     if known.dtype.kind == "c":
-        return _made(name, "left out", "complex numbers", series, distinct)
+        return made("left out", "complex numbers")
     if known.dtype.kind == "b":
-        return _made(name, "category", "", series, distinct)
+        return made("category", "")
     if known.dtype.kind in "iuf" and not declared:
         return _number(name, known.to_numpy(dtype=float), series)
     return _words(name, known, series, distinct)
@@ -132,11 +134,10 @@ def look_at_column(series: pd.Series[Any]) -> InferredColumn:
 
 def _made(
     name: str,
-    kind: Any,
-    why: str,
     series: pd.Series[Any],
     distinct: int,
-    *,
+    kind: Any,
+    why: str,
     known: int | None = None,
     **more: Any,
 ) -> InferredColumn:
@@ -151,45 +152,36 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
     """Look at the values of a column of numbers, without its gaps."""
     distinct = len(np.unique(values))
     # A table may have ten thousand columns: what is known of each is not counted again.
-    ends: dict[str, Any] = {"known": len(values)}
+    made = partial(_made, name, series, distinct, known=len(values))
     if not distinct:
-        return _made(name, "left out", "empty", series, 0, **ends)
+        return made("left out", "empty")
     finite = np.isfinite(values)
     if not finite.all():
-        return _made(name, "number", f"{int((~finite).sum()):,} infinite values", series, distinct, **ends)
-    ends |= {"low": float(values.min()), "high": float(values.max())}
-    whole = bool((values == np.rint(values)).all())
+        return made("number", f"{int((~finite).sum()):,} infinite values")
+    low, high = float(values.min()), float(values.max())
+    made = partial(made, low=low, high=high)
     code = _missing_code(values, distinct)
     if code:
-        ends["empty"] = ends["low"]
-    if not whole:
+        made = partial(made, empty=low)
+    if not (values == np.rint(values)).all():
         why, scale = (code, None) if code else _tail(values)
-        return _made(name, "number", why, series, distinct, scale=scale, **ends)
-    if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_EXACT:
-        kind = "left out" if series.dtype.kind in "iu" else "number"
-        return _made(
-            name,
-            kind,
-            "looks like an id: very large whole numbers" if kind == "left out" else "very large",
-            series,
-            distinct,
-            **ends,
-        )
+        return made("number", why, scale=scale)
+    if max(abs(low), abs(high)) > LARGEST_EXACT:
+        if series.dtype.kind in "iu":
+            return made("left out", "looks like an id: very large whole numbers")
+        return made("number", "very large")
     if _counts_rows(name, values, distinct):
-        return _made(
-            name, "left out", "looks like an id: every row has its own number", series, distinct, **ends
-        )
-    if code and not _is_code(name, values, distinct, ends["low"], ends["high"]):
-        scale = _tail(values)[1] if ends["low"] == -1 else None
-        return _made(name, "integer", code, series, distinct, scale=scale, **ends)
+        return made("left out", "looks like an id: every row has its own number")
+    is_code = _is_code(name, values, distinct, low, high)
+    if code and not is_code:
+        return made("integer", code, scale=_tail(values)[1] if low == -1 else None)
     if distinct == 2:
         shown = " and ".join(f"{value:g}" for value in sorted(set(values.tolist())))
-        return _made(name, "category", f"two values: {shown}", series, distinct, **ends)
-    if distinct > 2 and _is_code(name, values, distinct, ends["low"], ends["high"]):
-        why = f"a code: {distinct} whole numbers" + (f"; {code}" if code else "")
-        return _made(name, "category", why, series, distinct, **ends)
+        return made("category", f"two values: {shown}")
+    if distinct > 2 and is_code:
+        return made("category", f"a code: {distinct} whole numbers" + (f"; {code}" if code else ""))
     why, scale = (_CONSTANT, None) if distinct == 1 else _tail(values)
-    return _made(name, "integer", why, series, distinct, scale=scale, **ends)
+    return made("integer", why, scale=scale)
 
 
 def _counts_rows(name: str, values: np.ndarray[Any, Any], distinct: int) -> bool:
@@ -249,28 +241,26 @@ def _has(name: str, words: str) -> bool:
 
 
 def _words(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: int) -> InferredColumn:
-    n = len(known)
+    n, made = len(known), partial(_made, name, series, distinct)
     sample = [str(value) for value in known.head(500)]
     if distinct > 2 and sum(bool(_DATE.fullmatch(value.strip())) for value in sample) >= 0.9 * len(sample):
-        return _made(name, "left out", "dates", series, distinct)
+        return made("left out", "dates")
     mark, advice = _missing_word(known)
     if distinct <= 2:
         why = advice or (_CONSTANT if distinct == 1 else "")
-        return _made(name, "category", why, series, distinct, empty=mark)
+        return made("category", why, empty=mark)
     length = float(np.mean([len(value) for value in sample]))
     gaps = float(np.mean([value.count(" ") for value in sample]))
     if distinct > 20 and distinct > 0.5 * n:
         text = length > 40 or gaps >= 4
         why = "free text" if text else "looks like an id or a name: nearly every value is another"
-        return _made(name, "left out", why + _mostly_numbers(sample), series, distinct)
+        return made("left out", why + _mostly_numbers(sample))
     if distinct > 20 and _has(name, _ID_WORDS) and distinct > 0.2 * n:
-        return _made(name, "left out", "looks like an id or a name", series, distinct)
+        return made("left out", "looks like an id or a name")
     if distinct > MOST_CATEGORIES:
         why = f"{distinct:,} different values" + _mostly_numbers(sample)
-        return _made(name, "left out", why, series, distinct)
-    return _made(
-        name, "category", advice or _mostly_numbers(sample).lstrip("; "), series, distinct, empty=mark
-    )
+        return made("left out", why)
+    return made("category", advice or _mostly_numbers(sample).lstrip("; "), empty=mark)
 
 
 def _missing_word(known: pd.Series[Any]) -> tuple[str | None, str]:

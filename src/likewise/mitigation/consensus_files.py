@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -182,11 +182,11 @@ def summed_trees(model: Any, factors: Sequence[TwinFactor]) -> Any:
     return found
 
 
-class _Column:
+class _Column(NamedTuple):
     """A column of the booster: its position, and the number that stands for each of the factor's values."""
 
-    def __init__(self, position: int, codes: Mapping[Any, float]) -> None:
-        self.position, self.codes = position, codes
+    position: int
+    codes: Mapping[Any, float]
 
 
 def _columns(factors: Sequence[TwinFactor], booster: Any) -> dict[str, _Column]:
