@@ -117,7 +117,7 @@ class FairMetric:
                 f"FairMetric: the feature map gives {len(mapped)} columns, the metric has {basis.shape[0]}. "
                 "Learn the metric on φ(X)."
             )
-        told = self.sensitive_features
+        told: Any = self.sensitive_features
         if isinstance(told, str):
             allowed = "a sequence of column names"
             raise bad_parameter("FairMetric", "sensitive_features", allowed, repr(told), f"Pass ({told!r},).")
