@@ -178,6 +178,7 @@ def test_words_from_the_right_turn_nothing_else_around(audit_page):
         *map(contained, words)
     ]
     assert contained(contained("a מין 3")) == contained("a מין 3")
+    assert contained("hours ") == contained(contained("hours ")) == "“hours ”"
     assert contained("\u202e68.5%") == "\\u202e68.5%"
 
 
@@ -201,6 +202,13 @@ def test_400_pixels_need_no_sideways_scrolling(browser, pages, page, tmp_path):
     # A label that does not break lies over its value.
     kept = "return [...document.querySelectorAll('.stack td')].map(td => getComputedStyle(td, '::before').whiteSpace)"
     assert set(browser.js(kept)) <= {"normal"}
+    # Groups stay a table: one figure of all groups is on one line, however many groups there are.
+    lines = browser.js(
+        """return [...document.querySelectorAll('.rates')].map(table => [...table.tBodies[0].rows].map(
+          row => [...row.cells].map(cell => cell.getBoundingClientRect().top)))"""
+    )
+    assert all(row == group[0] for group in lines for row in group)
+    assert page == "comparison.html" or lines
     picture = browser.picture()
     picture.save(tmp_path / "narrow.png")
     assert picture.size == (400, 800)

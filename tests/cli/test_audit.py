@@ -308,7 +308,7 @@ def test_a_model_that_refuses_every_man_does_not_pass_where_sex_is_a_number(run,
     shown = run("audit", "sexist.json", "people.csv", *asked)
     flat = " ".join(shown.out.split())
     assert "Depends on SEX: The dependence is to the disadvantage of people recorded as SEX = 1. Of " in flat
-    assert "each person once: 300 of 300 people" in flat
+    assert "Together 300 of 300 people" in flat
 
 
 def test_labels_are_optional(run, table, model):

@@ -289,7 +289,14 @@ def test_ids_dates_and_texts_that_a_model_takes_reach_it_as_they_are():
 
 
 @pytest.mark.parametrize(
-    "names", [("frame", "cls", "self"), ("a b", "job title", "😀"), ("0", "1", "2"), ("a\nb", "y", "loss")]
+    "names",
+    [
+        ("frame", "cls", "self"),
+        ("a b", "job title", "😀"),
+        ("0", "1", "2"),
+        ("a\nb", "y", "loss"),
+        ("n", "job", "sex "),
+    ],
 )
 def test_columns_may_be_called_anything(names, tmp_path):
     frame, y = with_a_gap()
@@ -303,6 +310,10 @@ def test_columns_may_be_called_anything(names, tmp_path):
     assert result.sensitive.changed == pytest.approx(changed_by_hand(score, frame, [sex]), abs=1e-12)
     result.save(tmp_path / "audit.html")
     assert sex in (tmp_path / "audit.html").read_text()
+    if sex.endswith(" "):  # or nobody sees it
+        assert f"Depends on “{sex}”:" in str(result)
+        with pytest.raises(lw.InputError, match=f"Its columns: .*“{sex}”"):
+            lw.audit(score, frame, sensitive_features=[sex.strip()])
 
 
 def test_columns_of_one_name_and_names_that_are_not_text_are_refused():

@@ -81,3 +81,17 @@ def test_every_formula_can_be_written_as_mathml():
     assert len(formulas) > 30
     for formula in formulas:
         assert "<math" in math.tex2mathml(formula)
+
+
+def test_two_clicks_lead_from_the_home_page_to_the_program_for_xgboost():
+    home, page = (
+        (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("index.md", "audit_your_model.md")
+    )
+    assert "](pictures/page.png)" in home
+    doors = re.findall(r"^\*\*\[(.+)\]\((.+)\)\*\*$", home, flags=re.MULTILINE)
+    assert [name for name, _ in doors] == ["I have a model", "I review models", "I do research"]
+    assert doors[0][1] == "audit_your_model.md"
+    assert "[XGBoost](#xgboost)" in page
+    program = page.split("\n## XGBoost\n")[1].split("```python\n")[1].split("```")[0]
+    assert "# your own table instead" in program
+    assert "lw.audit(model" in program

@@ -59,7 +59,7 @@ def test_counts_are_those_of_asking_about_everybody(result):
     own, changed = brute_force(people)
     summary = audit_document(result, labels=LABELS)["summary"]
     assert summary["changed"]["count"] == changed.sum() > 0
-    assert f" each person once: {changed.sum()} of 120 people (" in summary["sentence"]
+    assert f" Together {changed.sum()} of 120 people (" in summary["sentence"]
     assert summary["sentences"][0] == summary["sentence"]
     for group in result.sensitive.groups:
         inside = (people[group.column] == group.value).to_numpy() & (own == bool(group.decision))

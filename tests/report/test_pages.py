@@ -263,7 +263,7 @@ def test_the_first_screen_answers_what_is_asked(pages):
     card = shown(pages["audit"].split('id="who"')[0])
     for words in (
         "Depends on sex", f"{lose + gain} of 80 people", "The dependence is to the disadvantage of people recorded as F.",
-        f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
+        f"{lose} lose", f"{gain} gain", f"Together {lose + gain} of 80", f"decide whether the {lose} who would lose", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
     ):  # fmt: skip
         assert words in card, words
     # Who is at a disadvantage, before any count: those who "would lose" are not the harmed.
@@ -415,7 +415,14 @@ def test_the_page_says_what_is_assumed_and_what_is_not_judged(tmp_path):
     assert "gets “invited = 0”; the same person with sex M would get “invited = 1”." in " ".join(
         str(result).split()
     )
-    assert "may itself be biased" in text
+    for told in ("may itself be biased", "Share ÷ highest share is the ratio of the four-fifths rule"):
+        assert told in text
+    heads = (
+        "share ÷ highest share",
+        "decision differs from recorded outcome",
+        "favourable outcome recorded, but refused",
+    )
+    assert all(head in text for head in heads)
     assert "personal data of the people listed" in page
     declared = shown(render_html(audit_document(default_audit(frame, limit=0.5))))
     assert "1 (declared)" in declared

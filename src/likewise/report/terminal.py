@@ -110,8 +110,8 @@ def print_audit(
     Depends on sex: The dependence is to the disadvantage of people recorded as F.
     Of 2 people with sex recorded as F, 1 would gain and 0 would lose the favourable
     decision if recorded as M; of 2 recorded as M, 0 would gain and 0 would lose it
-    if recorded as F. Gains and losses together, each person once: 1 of 4 people
-    (25.0%) would get another decision if only the entry for sex were different.
+    if recorded as F. Together 1 of 4 people (25.0%) would get another decision
+    if only the entry for sex were different.
     """
     out = console or open_console()
     if full:
@@ -170,7 +170,7 @@ def audit_lines(
         return [*top, ""], verdict
     room = lines - len(top) - len(verdict) - 3
     sure = _gap(result, wrapped)
-    sure += wrapped(found.sure, most=min(max(room - len(sure) - 2, 2), 6))
+    sure += wrapped(found.sure, most=min(max(room - len(sure) - 3, 2), 6))
     # What does not fit is left out, never cut in the middle.
     bars = _bars(result, say, width, room - len(sure))
     room -= len(sure) + len(bars)
