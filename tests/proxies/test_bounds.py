@@ -139,3 +139,23 @@ def test_a_group_that_nobody_may_be_of_has_any_rate():
     p = np.c_[np.zeros(60), np.ones(60)]
     ends = rate_bounds(Events(np.arange(60) % 2.0, np.ones(60)), p, confidence=0.95)
     assert (ends.low[0], ends.high[0]) == (0.0, 1.0)
+
+
+def test_bounds_contain_what_happened_to_people_whose_groups_are_as_the_probabilities_say():
+    rng = np.random.default_rng(0)
+    sizes, inside = np.array([400, 20, 20, 50, 100, 400]), np.array([70, 3, 2, 8, 26, 0])
+    p = np.repeat(inside / sizes, sizes)
+    for near in range(20):
+        decided = np.clip(
+            np.array([333, 3, 2, 35, 18, 164]) + rng.integers(-near, near + 1, 6) // 10, 0, sizes
+        )
+        # Decisions go to those of the group first: its rate is the largest that can be.
+        group, happened = (
+            np.concatenate([np.arange(n) < few for n, few in zip(sizes, part, strict=True)])
+            for part in (inside, decided)
+        )
+        order = rng.permutation(len(p))
+        events = Events(happened[order] * 1.0, np.ones(len(p)))
+        ends = rate_bounds(events, np.column_stack([p, 1 - p])[order], confidence=0.95)
+        assert happened[group].mean() <= ends.high[0] + 1e-9
+        assert happened[~group].mean() >= ends.low[1] - 1e-9

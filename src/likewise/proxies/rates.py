@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri, stdtrit
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.tree import DecisionTreeRegressor
 
 from likewise.core.checks import FloatArray, IntArray
@@ -302,24 +302,24 @@ class Ends:
 def rate_bounds(events: Events, p: FloatArray, *, confidence: float) -> Ends:
     """Bounds of the rates, and outer limits that hold for each end of each rate with (1 + confidence) / 2.
 
-    Which of the two sides of a minimum is the less is judged for each person from other people (five folds of a
-    regression tree). A wrong judgement makes the bounds wider on average, never narrower, so the means that
-    are taken need no correction, and their limits are those of means of bounded numbers.
+    Which of the two sides of a minimum is the less is judged by regression trees on p. A wrong judgement makes the bounds
+    wider, never narrower: of these people if all who have the same p are judged alike, on average if each is judged from
+    other people (five folds), where the means that are taken need no correction and their limits are those of means of
+    bounded numbers. The bounds are the wider of both.
     """
     happened, other = events.happened, events.counted - events.happened
-    q, o = _chances(happened, other, p)
     tail = (1.0 - confidence) / 2
-    ends = np.empty((4, p.shape[1]))
-    for a in range(p.shape[1]):
-        most, least_other = masses(happened, other, p[:, a], q, o)
-        most_other, least = masses(other, happened, p[:, a], o, q)
-        ends[0, a] = 1.0 - _share(most_other, least)
-        ends[1, a] = _share(most, least_other)
-        ends[2, a] = 1.0 - _largest_share(most_other, least, tail)
-        ends[3, a] = _largest_share(most, least_other, tail)
-    ends[0], ends[1] = np.minimum(ends[0], ends[1]), np.maximum(ends[0], ends[1])
-    ends[2], ends[3] = np.minimum(ends[2], ends[0]), np.maximum(ends[3], ends[1])
-    return Ends(*ends)
+    low, high, outer_low, outer_high = np.ones((4, p.shape[1])) * [[1.0], [0.0], [1.0], [0.0]]
+    for q, o in _chances(happened, other, p):
+        for a in range(p.shape[1]):
+            most, least_other = masses(happened, other, p[:, a], q, o)
+            most_other, least = masses(other, happened, p[:, a], o, q)
+            low[a] = min(low[a], 1.0 - _share(most_other, least))
+            high[a] = max(high[a], _share(most, least_other))
+            # The limits are those of the folds, which come last.
+            outer_low[a] = min(low[a], 1.0 - _largest_share(most_other, least, tail))
+            outer_high[a] = max(high[a], _largest_share(most, least_other, tail))
+    return Ends(low, high, outer_low, outer_high)
 
 
 def masses(
@@ -333,16 +333,12 @@ def masses(
     return np.where(q <= p, happened, p), np.where(p + o > 1.0, p + other - 1.0, 0.0)
 
 
-def _chances(happened: FloatArray, other: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    n = len(p)
-    found = np.empty((n, 2))
-    both = np.column_stack([happened, other])
-    least = max(10, int(np.sqrt(n)))
-    folds = KFold(min(5, n), shuffle=True, random_state=0)
-    for train, test in folds.split(p):
-        tree = DecisionTreeRegressor(min_samples_leaf=least, random_state=0)
-        found[test] = tree.fit(p[train], both[train]).predict(p[test])
-    return found[:, 0], found[:, 1]
+def _chances(happened: FloatArray, other: FloatArray, p: FloatArray) -> list[FloatArray]:
+    """The chances of both events at each person's p, (2, n): of one function of p, and from other people."""
+    n, both = len(p), np.column_stack([happened, other])
+    tree = DecisionTreeRegressor(min_samples_leaf=max(10, int(np.sqrt(n))), random_state=0)
+    apart = cross_val_predict(tree, p, both, cv=KFold(min(5, n), shuffle=True, random_state=0))
+    return [tree.fit(p, both).predict(p).T, apart.T]
 
 
 def _share(part: FloatArray, rest: FloatArray) -> float:
