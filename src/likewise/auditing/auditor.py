@@ -215,19 +215,16 @@ def audit(
         if target in getattr(X, "columns", ()):
             target = None  # labels made of a column keep its name
         result = audit_case(case, target=target, **runs)
-    settings: dict[str, Any] = {"model_type": _type_words(model)}
+    # The class of the model, with that of a pipeline's last step, or the name of a function.
+    steps = getattr(model, "steps", None)
+    last = f" ({type(steps[-1][1]).__name__})" if isinstance(steps, list) and steps else ""
+    kind = str(getattr(model, "__name__", type(model).__name__ + last)).strip("<>")
+    settings: dict[str, Any] = {"model_type": kind}
     if favourable is not None:
         settings["favourable"] = python_scalar(favourable)
     return replace(
         result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | settings
     )
-
-
-def _type_words(model: Any) -> str:
-    """Name the kind of a model: its class, with that of a pipeline's last step, or the name of a function."""
-    steps = getattr(model, "steps", None)
-    last = f" ({type(steps[-1][1]).__name__})" if isinstance(steps, list) and steps else ""
-    return str(getattr(model, "__name__", type(model).__name__ + last)).strip("<>")
 
 
 def audit_case(

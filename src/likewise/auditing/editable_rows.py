@@ -170,7 +170,10 @@ class EditableArray:
             column = self.known[str(name)]
             if column.categories:
                 values = column.categories if values is None else _allowed(values, name, column)
-                return Field(name, tuple(values), self._category_codes(column, values))
+                cells = self.array[:, column.start : column.stop]
+                own = (cells[:, 0] > 0.5).astype(np.int64) if column.is_binary else cells.argmax(axis=1)
+                index = [values.index(c) if c in values else -1 for c in column.categories]
+                return Field(name, tuple(values), np.asarray(index, dtype=np.int64)[own])
         at, column = self._place(name)
         part = pd.Series(self.array[:, at])
         if column is None:
@@ -221,12 +224,6 @@ class EditableArray:
     def places(self, field: Field) -> IntArray:
         """Positions of the cells that a column is written in."""
         return self._cells(field)[0]
-
-    def _category_codes(self, column: Any, values: Sequence[Any]) -> IntArray:
-        part = self.array[:, column.start : column.stop]
-        code = (part[:, 0] > 0.5).astype(np.int64) if column.is_binary else part.argmax(axis=1)
-        index = np.array([values.index(c) if c in values else -1 for c in column.categories], dtype=np.int64)
-        return np.asarray(index[code])
 
     def _cells(self, field: Field) -> tuple[IntArray, np.ndarray[Any, Any]]:
         """Encoded columns of a field, and what to write there for each of its values."""

@@ -432,6 +432,12 @@ class _Known:
         upper, lam, last = self.best
         closed = self.closed(rtol) or upper - self.lower <= 1e-9
         person, rows, _, _ = self._joined()
+        # Why the bracket is wider than was asked.
+        why: tuple[str, ...] = (INTERRUPTED,) if interrupted else ()
+        if not interrupted and not closed:
+            count = int((~last.closed).sum())
+            said = Message("reason.open_brackets", count=count, people=len(last.lower), price=float(lam))
+            why = (said,)
         return DualBracket(
             self.budget,
             self.lower,
@@ -440,19 +446,9 @@ class _Known:
             lam,
             rows,
             person,
-            _reasons(last, lam, closed, interrupted),
+            why,
             tuple(self.asked),
         )
-
-
-def _reasons(last: Brackets, lam: float, closed: bool, interrupted: bool) -> tuple[str, ...]:
-    """Why a bracket is wider than was asked."""
-    if interrupted:
-        return (INTERRUPTED,)
-    if closed:
-        return ()
-    count = int((~last.closed).sum())
-    return (Message("reason.open_brackets", count=count, people=len(last.lower), price=float(lam)),)
 
 
 def _next(asked: float, low: float, high: float, now: float) -> float:

@@ -398,7 +398,10 @@ def finite_sample_bound(
     0.3086
     """
     owner = "finite_sample_bound"
-    spent = _checked_transport(lambda_, eps, owner)
+    eps = check_number(eps, owner=owner, name="eps", low=0.0)
+    if not (lambda_ == np.inf and eps == 0):
+        check_number(lambda_, owner=owner, name="lambda_", low=0.0)
+    spent = transport_cost(lambda_, eps)
     upper = check_number(upper, owner=owner, name="upper", low=0.0, open_low=True)
     values = _rows(transformed, owner, "transformed")
     value = spent + mean_upper_bound(values, upper, confidence=confidence)
@@ -449,10 +452,3 @@ def _rows(values: Any, owner: str, name: str) -> FloatArray:
 def transport_cost(lambda_: float, eps: float) -> float:
     """λε, which is 0 at ε = 0 whatever λ is."""
     return lambda_ * eps if eps > 0 else 0.0
-
-
-def _checked_transport(lambda_: float, eps: float, owner: str) -> float:
-    eps = check_number(eps, owner=owner, name="eps", low=0.0)
-    if not (lambda_ == np.inf and eps == 0):
-        check_number(lambda_, owner=owner, name="lambda_", low=0.0)
-    return transport_cost(lambda_, eps)

@@ -83,7 +83,7 @@ def load_result(path: Path) -> AuditResult:
             worst = dataclasses.replace(found.worst_case, pure_map=found.unfair_map)
             found = dataclasses.replace(found, worst_case=worst)
         _check_figures(found)
-        return _told(_as_recorded(found))
+        return _told(found)
     except FormatError as error:
         named = str(error).startswith("AuditResult.load")
         raise error if named else FormatError(f"AuditResult.load: {path}: {error}.") from error
@@ -126,20 +126,6 @@ def _check_figures(found: AuditResult) -> None:
         raise FormatError(
             f"{wrong} contradicts the other figures of the file, so it was changed or is damaged"
         )
-
-
-def _told(found: AuditResult) -> AuditResult:
-    """A result that can be told; one that cannot is damaged, though every field by itself may be of its type."""
-    to_json(import_module("likewise.report").audit_document(found))
-    str(found)
-    return found
-
-
-def _as_recorded(found: AuditResult) -> AuditResult:
-    """A file cannot prove anything: what it calls proved is told as recorded, in words that are not from the file."""
-    others = [finding for finding in found.findings if finding.kind != "recorded"]
-    note = Finding("recorded", Message("gate.recorded"))
-    return dataclasses.replace(found, findings=(*others, note))
 
 
 def result_values(result: AuditResult) -> dict[str, Any]:
@@ -206,3 +192,16 @@ def _built(hint: Any, value: Any) -> Any:
         hints = typing.get_type_hints(hint)
         return hint(**{name: _built(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
     return value
+
+
+def _told(found: AuditResult) -> AuditResult:
+    """A result as it is told: what a file calls proved was recorded, and is said in words that are not from the file.
+
+    One that cannot be told is damaged, though every field by itself may be of its type.
+    """
+    others = [finding for finding in found.findings if finding.kind != "recorded"]
+    recorded = Finding("recorded", Message("gate.recorded"))
+    found = dataclasses.replace(found, findings=(*others, recorded))
+    to_json(import_module("likewise.report").audit_document(found))
+    str(found)
+    return found

@@ -57,7 +57,7 @@ def ask_about(
     budget: Budget,
 ) -> tuple[CandidateLosses, IntArray]:
     """Ask about candidates, in batches: about the rows themselves, and about as many others as there is time for."""
-    plain = coordinates.metric.without_feature_map()
+    plain, model = coordinates.metric.without_feature_map(), coordinates.model
     fixed = coordinates.fixed_positions()
     parts: list[tuple[Any, ...]] = []
     centre, resolution, outside = None, 0.0, [np.zeros(0, dtype=np.int64)]
@@ -66,7 +66,8 @@ def ask_about(
         if budget.spent and number[0] >= n_rows:
             break
         table = candidates.take(number)
-        scores = _scores(coordinates.model, coordinates.for_model(table))
+        shown = coordinates.for_model(table)
+        scores: Any = model.outputs(shown) if model.loss.regression else model.loss_table(shown)
         rows = coordinates.encoded(table)
         features, eps = coordinates.features(table, rows)
         embedded = plain.embed(features)
@@ -75,9 +76,14 @@ def ask_about(
         possible = coordinates.possible(rows)
         outside.append(number[~possible])
         keep = possible | (number < n_rows)
-        key = _fingerprint(_rounded(embedded[keep]))
-        kept = rows[keep][:, fixed]
-        parts.append((number[keep], scores[keep], features[keep], embedded[keep] - centre, key, kept))
+        # Places rounded by what two computations of one place may differ; the unit is a power of two that depends on the
+        # row alone. Where rounding parts two candidates at one place both are kept, which costs time and changes nothing.
+        here = embedded[keep]
+        norm = np.sqrt((here**2).sum(axis=1, keepdims=True))
+        unit = np.exp2(np.floor(np.log2(np.where(norm > 0, norm, 1.0)))) * _SAME_PLACE
+        key, kept = _fingerprint(np.rint(here / unit) * unit), rows[keep][:, fixed]
+        answers = np.asarray(scores, dtype=np.float64)[keep]
+        parts.append((number[keep], answers, features[keep], here - centre, key, kept))
         resolution = max(resolution, eps)
     number, scores, features, places, key, kept = (
         np.concatenate(column) for column in zip(*parts, strict=True)
@@ -85,23 +91,6 @@ def ask_about(
     group = _numbered(_fingerprint(kept)) if len(fixed) else np.zeros(len(number), dtype=np.int64)
     evaluated = CandidateLosses(number, scores, features, places, _numbered(key), group, resolution)
     return evaluated, np.concatenate(outside)
-
-
-def _scores(model: Any, rows: Any) -> FloatArray:
-    if model.loss.regression:
-        return np.asarray(model.outputs(rows), dtype=np.float64)
-    return np.asarray(model.loss_table(rows), dtype=np.float64)
-
-
-def _rounded(embedded: FloatArray) -> FloatArray:
-    """Places rounded by what two computations of one place may differ, row by row.
-
-    The unit is a power of two that depends on the row alone. Where rounding parts two candidates at one place
-    both are kept, which costs time and changes nothing.
-    """
-    norm = np.sqrt((embedded**2).sum(axis=1, keepdims=True))
-    unit = np.exp2(np.floor(np.log2(np.where(norm > 0, norm, 1.0)))) * _SAME_PLACE
-    return np.asarray(np.rint(embedded / unit) * unit)
 
 
 def _fingerprint(values: FloatArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -323,7 +312,11 @@ class CandidateSearch(Search):
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every candidate that treats somebody worse; the outcome is exact for this finite set."""
-        for shard in _shards(problem.pool) if self.use_rows == "pool" else (None,):
+        pool = problem.pool if self.use_rows == "pool" else None
+        for start in range(0, 1 if pool is None else len(pool), SHARD):
+            shard, part = None, slice(start, start + SHARD)
+            if pool is not None:
+                shard = pool.iloc[part].reset_index(drop=True) if is_frame(pool) else pool[part]
             found = self.search(problem, shard, budget)
             support = support.with_source(found.candidates, found.frontier, found.changed)
             if budget.spent:
@@ -351,9 +344,9 @@ class CandidateSearch(Search):
         -------
         CandidateFrontier
         """
-        problem = AuditProblem.build(
-            model, X, y, metric=metric, domain=_domain_or_any(domain, metric), random_state=0
-        )
+        if domain is None and not hasattr(getattr(metric, "feature_map", None), "encoding_"):
+            domain = Unbounded()
+        problem = AuditProblem.build(model, X, y, metric=metric, domain=domain, random_state=0)
         own = () if self.edits is None else read_edits(self.edits, owner="CandidateSearch")
         problem = replace(problem, edits=own)
         return self.search(problem, None if pool is None else rows_of(pool, problem.coordinates))
@@ -421,22 +414,6 @@ class CandidateSearch(Search):
 
     def _edits(self, problem: AuditProblem) -> EditParts:
         return problem.edits if self.edits is None else read_edits(self.edits, owner="CandidateSearch")
-
-
-def _domain_or_any(domain: Any, metric: Any) -> Any:
-    known = getattr(metric, "feature_map", None)
-    if domain is not None or hasattr(known, "encoding_"):
-        return domain
-    return Unbounded()
-
-
-def _shards(pool: Any) -> Iterator[Any]:
-    if pool is None:
-        yield None
-        return
-    for start in range(0, len(pool), SHARD):
-        part = slice(start, start + SHARD)
-        yield pool.iloc[part].reset_index(drop=True) if is_frame(pool) else pool[part]
 
 
 Corners = tuple[IntArray, FloatArray, FloatArray, IntArray]
@@ -555,26 +532,22 @@ def _tasks(audited: _Audited, everyone: IntArray) -> Iterator[_Task]:
         if not len(pool):
             continue
         if problem.coordinates.model.loss.regression:
-            yield from _regression_tasks(audited, rows, pool)
+            prediction, target = evaluated.scores[:, 0], problem.target
+            if problem.coordinates.model.loss.name == "squared":
+                # (f − y)² rises with f above y and with −f below: two orders serve all targets.
+                error = np.abs(prediction[rows] - target[rows])
+                yield _task(audited, rows, pool, prediction[pool], target[rows] + error)
+                yield _task(audited, rows, pool, -prediction[pool], -(target[rows] - error))
+                continue
+            for value in np.unique(target[rows]):
+                mine = rows[target[rows] == value]
+                loss = audited.losses(np.full(len(pool), mine[0]), pool)
+                yield _task(audited, mine, pool, loss, problem.base_loss[mine])
             continue
         for label in np.unique(problem.target[rows]):
             mine = rows[problem.target[rows] == label]
             loss = evaluated.scores[pool, label]
             yield _task(audited, mine, pool, loss, problem.base_loss[mine])
-
-
-def _regression_tasks(audited: _Audited, rows: IntArray, pool: IntArray) -> Iterator[_Task]:
-    prediction, target = audited.evaluated.scores[:, 0], audited.problem.target
-    if audited.problem.coordinates.model.loss.name == "squared":
-        # (f − y)² rises with f above y and with −f below: two orders serve all targets.
-        error = np.abs(prediction[rows] - target[rows])
-        yield _task(audited, rows, pool, prediction[pool], target[rows] + error)
-        yield _task(audited, rows, pool, -prediction[pool], -(target[rows] - error))
-        return
-    for value in np.unique(target[rows]):
-        mine = rows[target[rows] == value]
-        loss = audited.losses(np.full(len(pool), mine[0]), pool)
-        yield _task(audited, mine, pool, loss, audited.problem.base_loss[mine])
 
 
 def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: FloatArray, own: FloatArray) -> _Task:

@@ -83,7 +83,9 @@ class BoxResponse:
         lower, upper = self.lower[rows], self.upper[rows]
         turned = gain if self.rotation is None else gain @ self.rotation
         if lam == 0 or self.form.top == 0:
-            bound, delta = _best_corner(turned, lower, upper)
+            delta = np.where(turned > 0, upper, np.where(turned < 0, lower, 0.0))
+            with np.errstate(invalid="ignore"):
+                bound = np.where(turned == 0, 0.0, turned * delta).sum(1)
         elif np.isinf(lam):
             bound, delta = self._at_no_cost(turned, lower, upper)
         else:
@@ -94,7 +96,10 @@ class BoxResponse:
         self, gain: FloatArray, lam: float, lower: FloatArray, upper: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Solve in the axes of the box, and certify."""
-        delta = _newton(self.form, gain, lam, lower, upper)
+        # Clipped points around the best coefficients.
+        centre = gain / (2.0 * lam * self.form.top)
+        z = response_coefficients(self.form, gain, lam, lower, upper)
+        delta = np.clip(z @ self.form.basis.T + centre, lower, upper)
         slope = gain - 2.0 * lam * self.form.apply(delta)
         value = (gain * delta).sum(1) - lam * self.form.squared_norm(delta)
         return value + self._gap(slope, delta, lam, lower, upper), delta
@@ -188,21 +193,6 @@ def shorten(delta: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArr
         room = np.where(delta > 0, (upper + _ROUNDING) / delta, (lower - _ROUNDING) / delta)
     share = np.where(delta != 0, room, np.inf).min(1, initial=np.inf).clip(0.0, 1.0)
     return np.asarray(delta * share[:, None])
-
-
-def _best_corner(gain: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Maximise gᵀδ alone."""
-    delta = np.where(gain > 0, upper, np.where(gain < 0, lower, 0.0))
-    with np.errstate(invalid="ignore"):
-        value = np.where(gain == 0, 0.0, gain * delta).sum(1)
-    return value, delta
-
-
-def _newton(form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the best moves: clipped points around the best coefficients."""
-    centre = gain / (2.0 * lam * form.top)
-    z = response_coefficients(form, gain, lam, lower, upper)
-    return np.clip(z @ form.basis.T + centre, lower, upper)
 
 
 def response_coefficients(

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from likewise.auditing.search.gradient.spaces import Point, Quadratic, RowSpace, Space, row_dot
-from likewise.models.oracle import SingleLayer
 
 # How the search of one row ended, and what a search hands back.
 
@@ -180,7 +179,11 @@ def _step(space: Space, state: _State, tol: float) -> None:
     if lost is not None:
         taken &= ~lost
     gain = objective - state.objective
-    factor = _secant(state.rise, end_rise, taken)
+    # The slope along a trial falls from `rise` to `end_rise`, so it is zero at rise/(rise − end_rise) of it. Where it does
+    # not fall the objective curves upward there, and the step may grow.
+    falls = state.rise - end_rise
+    root = torch.where(falls > 0.25 * state.rise, state.rise / falls, 4.0)
+    factor = torch.where(taken, root.clamp(0.25, 4.0), root.clamp(0.1, 0.5))
     reach = state.reach * factor
     reach = torch.where(taken, reach.clamp(min=_SHORTEST, max=space.longest), reach)
     step, rise = space.move(trial, point, reach)
@@ -198,27 +201,11 @@ def _step(space: Space, state: _State, tol: float) -> None:
         state.status.masked_fill_(lost & state.climbing, RowStatus.NON_FINITE.value)
         state.climbing = state.climbing & ~lost
         _hold(state, lost)
-    _retire(state, gain=gain, taken=taken, tol=tol)
-
-
-def _secant(rise: torch.Tensor, end_rise: torch.Tensor, taken: torch.Tensor) -> torch.Tensor:
-    """How much longer or shorter the next step should be, from the slopes at both ends of the trial.
-
-    The slope along a trial falls from `rise` to `end_rise`, so it is zero at rise/(rise − end_rise) of it. Where
-    it does not fall the objective curves upward there, and the step may grow.
-    """
-    falls = rise - end_rise
-    root = torch.where(falls > 0.25 * rise, rise / falls, 4.0)
-    return torch.where(taken, root.clamp(0.25, 4.0), root.clamp(0.1, 0.5))
-
-
-def _retire(state: _State, *, gain: torch.Tensor, taken: torch.Tensor, tol: float) -> None:
-    """Let rows leave that have converged."""
+    # Rows that have converged leave.
     enough = state.objective.abs().clamp_(min=1.0).mul_(tol)
-    promised = state.size * state.rise
     risen = taken & (gain > enough)
     state.idle = (state.idle + 1).masked_fill_(risen, 0)
-    flat = promised <= torch.where(taken, 4 * enough, enough)
+    flat = state.size * state.rise <= torch.where(taken, 4 * enough, enough)
     done = (flat | (state.idle >= _PATIENCE)) & ~risen & state.climbing
     state.status.masked_fill_(done, RowStatus.CONVERGED.value)
     state.climbing = state.climbing & ~done
@@ -379,8 +366,9 @@ def fast_adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, to
     no domain stops the rows. Over all coordinates it is asked only where a hidden unit may have changed its sign: in
     between it is linear.
     """
-    layer = _small_layer(space)
-    kernel = None if layer is None else _kernel()
+    layer, kernel = space.single_layer(), None
+    if layer is not None and layer.loss == "cross_entropy" and layer.before.device.type == "cpu":
+        kernel = _kernel() if layer.directions.numel() <= _LARGEST else None
     if layer is None or kernel is None:
         return adam(space, v, steps=steps, step_size=step_size, tol=tol)
     penalty = space.penalty if isinstance(space, RowSpace) else Quadratic.nothing(v)
@@ -406,16 +394,6 @@ def fast_adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, to
     return Track(
         torch.from_numpy(best), loss, objective, status, torch.full_like(status, steps, dtype=torch.int32)
     )
-
-
-def _small_layer(space: Space) -> SingleLayer | None:
-    """What the kernel needs of the model, or None if it does not serve."""
-    layer = space.single_layer()
-    if layer is None or layer.loss != "cross_entropy":
-        return None
-    if layer.before.device.type != "cpu" or layer.directions.numel() > _LARGEST:
-        return None
-    return layer
 
 
 @cache

@@ -51,20 +51,6 @@ def _link(loss: torch.Tensor, log_odds: bool) -> torch.Tensor:
     return loss + torch.log(-torch.expm1(-loss.clamp(min=torch.finfo(loss.dtype).eps ** 2)))
 
 
-def bold_end(space: Space, base: torch.Tensor, point: Point, *, log_odds: bool) -> torch.Tensor:
-    """Return the way from `base` to the fixed point of the log-odds instead of the loss, (n, D).
-
-    A row that the model is sure about has a loss whose slope all but vanishes, ∇ℓ = (1 − p)∇m, while the
-    log-odds m keep theirs. Dividing by 1 − p = 1 − exp(−ℓ) gives the step that a row with nothing to lose takes.
-    """
-    bold = point
-    if log_odds:
-        against = -torch.expm1(-point.loss)
-        slope = point.slope * against.clamp(min=torch.finfo(against.dtype).eps).reciprocal()[:, None]
-        bold = Point(point.loss, point.squared, slope, slope)
-    return space.leap(base, bold)
-
-
 def pick_start(
     space: Space, base: torch.Tensor, point: Point, ends: list[torch.Tensor], *, log_odds: bool
 ) -> tuple[torch.Tensor, Point]:
@@ -156,7 +142,20 @@ def prepare(
     generator: torch.Generator | None,
 ) -> SearchTask:
     """Read the metric, draw the random directions and find the probes."""
-    metric = _identity_metric(metric, x)
+    from likewise.data.tabular import TabularDomain
+
+    if metric.feature_map is not None and not isinstance(metric.feature_map, TabularDomain):
+        raise InputError(
+            "GradientSearch.run: 'metric' measures a feature map of the rows, which this search does not "
+            "differentiate. Search in the space of the features with metric.without_feature_map(), or use the "
+            "candidate search."
+        )
+    if metric.n_features not in (None, x.shape[1]):
+        raise InputError(
+            f"GradientSearch.run: 'x' has {x.shape[1]} columns, the metric has {metric.n_features}. "
+            "Pass rows in the encoding that the metric was made on."
+        )
+    metric = metric.without_feature_map()
     penalty = Quadratic.of(metric, x)
     free = x.new_zeros(x.shape[1], 0)
     if metric.n_features and penalty.has_free:
@@ -179,33 +178,28 @@ def prepare(
         moves=free_moves(domain, free, exact=False),
         log_odds=oracle.objective.name == "cross_entropy",
         probes=None,
-        # One at a time: more of them must begin with the same ones.
-        restarts=[_restart(noise(x.shape[1] + 1)) for _ in range(choices.restarts)],
+        # One at a time: more of them must begin with the same ones. A direction and, from the last number drawn, a share
+        # between 0.03 and 1: near starts as well as far ones.
+        restarts=[
+            (drawn[:-1], float(10 ** (-1.5 * torch.special.ndtr(drawn[-1]))))
+            for drawn in (noise(x.shape[1] + 1) for _ in range(choices.restarts))
+        ],
     )
     if not 0 < lam < float("inf") or y.is_floating_point():
         return task
     if not (fixed and choices.probes and choices.full_steps):
         return task
-    return replace(task, probes=_probes(task, start_noise, torch.unique(y), lam))
-
-
-def _restart(drawn: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """A direction and, from the last number drawn, a share between 0.03 and 1: near starts as well as far ones."""
-    return drawn[:-1], float(10 ** (-1.5 * torch.special.ndtr(drawn[-1])))
-
-
-def _probes(task: SearchTask, noise: torch.Tensor, labels: torch.Tensor, lam: float) -> Probes:
-    """Find displacements at the point of the domain next to 0, where standardised data has its middle."""
-    origin: torch.Tensor = task.domain.project(torch.zeros_like(noise[:1]))
-
-    def make_space(targets: torch.Tensor) -> Space:
-        rows = origin.expand(len(targets), -1).contiguous()
-        return task.full_space(rows, targets, lam)
-
-    def cost(deltas: torch.Tensor) -> torch.Tensor:
-        return lam * task.penalty.squared(deltas)
-
-    return find_probes(make_space, labels, noise, origin, count=task.choices.probes, cost=cost)
+    # Displacements are found at the point of the domain next to 0, where standardised data has its middle.
+    origin: torch.Tensor = domain.project(torch.zeros_like(start_noise[:1]))
+    found = find_probes(
+        lambda targets: task.full_space(origin.expand(len(targets), -1).contiguous(), targets, lam),
+        torch.unique(y),
+        start_noise,
+        origin,
+        count=choices.probes,
+        cost=lambda deltas: lam * penalty.squared(deltas),
+    )
+    return replace(task, probes=found)
 
 
 _RESTART_COST = 10.0
@@ -357,30 +351,30 @@ def _start(
     It starts at `v` (the row or what phase 1 found), far along a line from there, or where the caller says.
     """
     if extra is not None and task.probes is None:
-        return _begin_at(space, v, extra)
+        # A start from before is better for most rows, so only the others are looked at where they were.
+        loss, seen = space.loss(v), space.look(extra)
+        value = space.objective(seen.loss, seen.squared)
+        kept = ~((value >= space.objective(loss, space.squared(v))) & torch.isfinite(value))
+        rows = kept.nonzero()[:, 0]
+        if len(rows) == 0:
+            return extra, seen, loss
+        at = v.index_select(0, rows)
+        return extra.index_copy(0, rows, at), seen.put(rows, space.take(rows).look(at)), loss
     point = space.look(v)
-    ends = [bold_end(space, v, point, log_odds=task.log_odds)]
+    bold = point
+    if task.log_odds:
+        # A row that the model is sure about has a loss whose slope all but vanishes, ∇ℓ = (1 − p)∇m, while the log-odds m
+        # keep theirs. Dividing by 1 − p = 1 − exp(−ℓ) gives the step that a row with nothing to lose takes.
+        against = -torch.expm1(-point.loss)
+        slope = point.slope * against.clamp(min=torch.finfo(against.dtype).eps).reciprocal()[:, None]
+        bold = Point(point.loss, point.squared, slope, slope)
+    ends = [space.leap(v, bold)]
     if task.probes is not None:
         ends += task.probes.ends(space, v, y)
     begun = pick_start(space, v, point, ends, log_odds=task.log_odds)
     if extra is not None:
         begun = better_of(space, begun, (extra, space.look(extra)))
     return *begun, point.loss
-
-
-def _begin_at(space: Space, v: torch.Tensor, extra: torch.Tensor) -> tuple[torch.Tensor, Point, torch.Tensor]:
-    """Return the better of `v` and `extra` for each row, what is seen there, and the loss at `v`.
-
-    A start from before is better for most rows, so only the others are looked at where they were.
-    """
-    loss, seen = space.loss(v), space.look(extra)
-    value = space.objective(seen.loss, seen.squared)
-    kept = ~((value >= space.objective(loss, space.squared(v))) & torch.isfinite(value))
-    rows = kept.nonzero()[:, 0]
-    if len(rows) == 0:
-        return extra, seen, loss
-    at = v.index_select(0, rows)
-    return extra.index_copy(0, rows, at), seen.put(rows, space.take(rows).look(at)), loss
 
 
 def _restarted(task: SearchTask, space: Space, track: Track) -> Track:
@@ -413,22 +407,18 @@ def _climb_again(task: SearchTask, space: Space, track: Track, starts: list[torc
         many = space.take(torch.arange(n, device=track.v.device).repeat(len(some)))
         other = _climb(task, many, torch.cat(some))
         for k in range(len(some)):
-            part = (getattr(other, name)[k * n : (k + 1) * n] for name in Track.__dataclass_fields__)
-            track = _better_track(track, Track(*part))
+            one = Track(*(getattr(other, name)[k * n : (k + 1) * n] for name in Track.__dataclass_fields__))
+            # The better of two climbs for each row.
+            better = (one.objective > track.objective) & torch.isfinite(one.objective)
+            lost = (one.status == RowStatus.NON_FINITE.value) | (track.status == RowStatus.NON_FINITE.value)
+            track = Track(
+                torch.where(better[:, None], one.v, track.v),
+                torch.where(better, one.loss, track.loss),
+                torch.where(better, one.objective, track.objective),
+                _with_lost(torch.where(better, one.status, track.status), lost),
+                track.steps + one.steps,
+            )
     return track
-
-
-def _better_track(track: Track, other: Track) -> Track:
-    """Return the better of two climbs for each row."""
-    better = (other.objective > track.objective) & torch.isfinite(other.objective)
-    lost = (other.status == RowStatus.NON_FINITE.value) | (track.status == RowStatus.NON_FINITE.value)
-    return Track(
-        torch.where(better[:, None], other.v, track.v),
-        torch.where(better, other.loss, track.loss),
-        torch.where(better, other.objective, track.objective),
-        _with_lost(torch.where(better, other.status, track.status), lost),
-        track.steps + other.steps,
-    )
 
 
 # What came is checked; rows go in blocks, and results keep their order.
@@ -465,20 +455,3 @@ def joined(parts: list[SearchResult]) -> SearchResult:
         return parts[0]
     names = [field.name for field in fields(SearchResult)]
     return SearchResult(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
-
-
-def _identity_metric(metric: FairMetric, x: torch.Tensor) -> FairMetric:
-    from likewise.data.tabular import TabularDomain
-
-    if metric.feature_map is not None and not isinstance(metric.feature_map, TabularDomain):
-        raise InputError(
-            "GradientSearch.run: 'metric' measures a feature map of the rows, which this search does not "
-            "differentiate. Search in the space of the features with metric.without_feature_map(), or use the "
-            "candidate search."
-        )
-    if metric.n_features not in (None, x.shape[1]):
-        raise InputError(
-            f"GradientSearch.run: 'x' has {x.shape[1]} columns, the metric has {metric.n_features}. "
-            "Pass rows in the encoding that the metric was made on."
-        )
-    return metric.without_feature_map()

@@ -129,7 +129,12 @@ class GradientSearch(Search):
         given, asked, settled, wide = self.prices, list[tuple[float, bool]](), False, False
         non_finite, known = np.zeros(problem.n, dtype=bool), _Starts()
         solution = solve_dual(support.frontier, eps)
-        pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
+        # λ of the rounds before the first at λ*: moves that cost nothing, and a scale where nothing is known yet.
+        pending, metric = [np.inf], problem.coordinates.metric
+        if eps > 0:
+            free = metric.n_features is not None and metric.null_space.basis.shape[1] > 0
+            scale = [] if solution.lambda_ > 0 else [max(solution.base_loss, 1e-3) / eps]
+            pending = [np.inf] * free + scale
         most = _MOST_ROUNDS if given is None else len(given.rounds)
         while not settled:
             rounds = len(asked)
@@ -429,15 +434,6 @@ class Prices:
 
     rounds: tuple[tuple[float, bool], ...]
     settled: bool
-
-
-def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:
-    """λ of the rounds before the first at λ*: moves that cost nothing, and a scale where nothing is known yet."""
-    metric = support.problem.coordinates.metric
-    free = metric.n_features is not None and metric.null_space.basis.shape[1] > 0
-    if eps == 0:
-        return [np.inf]
-    return [np.inf] * free + ([] if lam > 0 else [max(base_loss, 1e-3) / eps])
 
 
 @dataclass

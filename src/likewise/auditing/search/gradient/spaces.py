@@ -397,9 +397,19 @@ class BoxSection:
             share = room.clamp(max=1.0)
             at = torch.addcmul(at, rest, share[:, None])
             active[:, k] = blocked
-            along = _along_face(along, Q[blocked])
+            # Projections (n, K, K) on what the faces held so far leave, once this one is held; a normal that they span
+            # already takes nothing more away.
+            normal = Q[blocked]
+            face = torch.einsum("nkl,nl->nk", along, normal)
+            size = (face * normal).sum(1)
+            less = torch.where(size > 1e-14, 1.0 / size.clamp(min=1e-14), 0.0)
+            along = along - face[:, :, None] * face[:, None, :] * less[:, None, None]
             rest = torch.einsum("nkl,nl->nk", along, rest * (1.0 - share)[:, None])
-        return (_shorten(Q, at, low, high) - begun).to(z.dtype)
+        # Shorter, until it stays inside, up to rounding.
+        there = at @ Q.t()
+        room = torch.where(there > 0, high + _TOL, low - _TOL) / torch.where(there == 0, 1.0, there)
+        share = torch.where(there == 0, 1.0, room).amin(1).clamp(0.0, 1.0)
+        return (at * share[:, None] - begun).to(z.dtype)
 
     def _around(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Q, and the room of each row below and above it, which holds 0 even where the row lies outside."""
@@ -407,23 +417,6 @@ class BoxSection:
         low = (self.lower.double() - rows).clamp(max=0.0).masked_fill(self.fixed, 0.0)
         high = (self.upper.double() - rows).clamp(min=0.0).masked_fill(self.fixed, 0.0)
         return self.basis.double(), low, high
-
-
-def _shorten(Q: torch.Tensor, z: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
-    """Shorten moves until they stay inside, up to rounding."""
-    at = z @ Q.t()
-    room = torch.where(at > 0, high + _TOL, low - _TOL) / torch.where(at == 0, 1.0, at)
-    share = torch.where(at == 0, 1.0, room).amin(1).clamp(0.0, 1.0)
-    return z * share[:, None]
-
-
-def _along_face(along: torch.Tensor, normal: torch.Tensor) -> torch.Tensor:
-    """Projections (n, K, K) on what the faces held so far leave, once one more with this normal is held."""
-    face = torch.einsum("nkl,nl->nk", along, normal)
-    size = (face * normal).sum(1)
-    # A normal that the held faces span already takes nothing more away.
-    share = torch.where(size > 1e-14, 1.0 / size.clamp(min=1e-14), 0.0)
-    return along - face[:, :, None] * face[:, None, :] * share[:, None, None]
 
 
 def _room(
