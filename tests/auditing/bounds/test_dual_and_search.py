@@ -14,7 +14,7 @@ from likewise.auditing.bounds.family import RegionBudget
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import encoded_sources
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.search.domain import Effort, MoveSearch
+from likewise.auditing.search.domain import MoveSearch
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy
 
@@ -97,9 +97,8 @@ def test_a_small_budget_still_gives_a_bracket():
 
 def around(family, metric, lambdas, cuts=None, *, read=False):
     known = family.moves if read else None
-    effort = Effort(tol=1e-9)
     loss = CrossEntropy()
-    return MoveSearch(family.layout, metric, lambdas, loss, known, family.losses, cuts=cuts, effort=effort)
+    return MoveSearch(family.layout, metric, lambdas, loss, known, family.losses, cuts=cuts, tol=1e-9)
 
 
 @pytest.mark.parametrize(("splits_known", "read"), [(True, True), (True, False), (False, False)])

@@ -313,7 +313,7 @@ class BlackBoxMoves:
         for i in everyone:
             beats(self.loss[i, 0], 0.0, self.goal, self.reached[i], self.best[i], 0)
         effect = self._single_moves()
-        for _ in range(self.search.effort.rounds):
+        for _ in range(self.search.rounds):
             if time.time() >= self.search.until or not self._round(effect):
                 break
         return self.rows[0], self.loss, self.cost, self.count
@@ -329,7 +329,7 @@ class BlackBoxMoves:
 
     def _single_moves(self) -> FloatArray:
         """Ask about options alone, the nearest first; return what each adds, (n, M), NaN where it was not asked about."""
-        options, most = self.options, max(self.search.effort.calls // 2, 1)
+        options, most = self.options, max(self.search.calls // 2, 1)
         cost = _cost(self.metric, options.length, options.shift)
         wanted = options.usable & (cost <= self.search.furthest)
         wanted[:, options.first[:-1]] = False
@@ -402,7 +402,7 @@ class BlackBoxMoves:
         there = np.where(moves, here + effect - self.rows[2, i, base][column], 0.0)
         losses = np.logaddexp(0.0, there) if scale else there
         found: dict[tuple[int, int], None] = {}
-        if moves.sum() <= self.search.effort.width:
+        if moves.sum() <= self.search.width:
             # Few moves are all asked about: what they do from here may be another thing than from the person's own row.
             found.update({(int(o), -1): None for o in np.flatnonzero(moves)})
         for price, sign, _ in self.goal:
@@ -415,7 +415,7 @@ class BlackBoxMoves:
             two = _scores(np.logaddexp(0.0, both) if scale else both, away, price, sign)
             two = np.where(moves[a] & moves[b] & (column[a] != column[b]), two, -np.inf)
             promise = np.concatenate([one[best], two])
-            order = np.argsort(-promise, kind="stable")[: self.search.effort.width]
+            order = np.argsort(-promise, kind="stable")[: self.search.width]
             pairs = np.concatenate([np.column_stack([best, np.full(len(best), -1)]), np.column_stack([a, b])])
             found.update(
                 {(int(pairs[o, 0]), int(pairs[o, 1])): None for o in order if np.isfinite(promise[o])}
@@ -428,7 +428,7 @@ class BlackBoxMoves:
         person: list[int] = []
         base: list[int] = []
         pairs: list[tuple[int, int]] = []
-        for i in np.flatnonzero(self.asked < self.search.effort.calls).tolist():
+        for i in np.flatnonzero(self.asked < self.search.calls).tolist():
             at = int(next_row(self.best[i], self.expanded[i]))
             if at >= 0:
                 moved = self.expanded[i, at] = True

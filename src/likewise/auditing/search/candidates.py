@@ -17,7 +17,7 @@ from likewise.auditing.dual.finite_dual import Frontier
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.editable_rows import Candidates, plan_candidates
 from likewise.auditing.people import rows_of
-from likewise.auditing.problem import AuditProblem, Coordinates, priced_distance
+from likewise.auditing.problem import AuditProblem, priced_distance
 from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.errors import bad_parameter
@@ -34,63 +34,6 @@ from likewise.data.domain import Unbounded
 BATCH, SHARD = 16_384, 20_000
 # Candidates closer to each other than about this, relative to their distance from the origin, are at one place.
 _SAME_PLACE = 2.0**-33
-
-
-@dataclass(frozen=True, eq=False)
-class CandidateLosses:
-    """Candidates that may serve, with all that is needed to compare rows with them."""
-
-    number: IntArray
-    scores: FloatArray
-    features: FloatArray
-    places: FloatArray
-    place: IntArray
-    group: IntArray
-    resolution: float
-
-
-def ask_about(
-    coordinates: Coordinates,
-    candidates: Candidates,
-    wanted: IntArray,
-    n_rows: int,
-    budget: Budget,
-) -> tuple[CandidateLosses, IntArray]:
-    """Ask about candidates, in batches: about the rows themselves, and about as many others as there is time for."""
-    plain, model = coordinates.metric.without_feature_map(), coordinates.model
-    fixed = coordinates.fixed_positions()
-    parts: list[tuple[Any, ...]] = []
-    centre, resolution, outside = None, 0.0, [np.zeros(0, dtype=np.int64)]
-    for start in range(0, len(wanted), BATCH):
-        number = wanted[start : start + BATCH]
-        if budget.spent and number[0] >= n_rows:
-            break
-        table = candidates.take(number)
-        shown = coordinates.for_model(table)
-        scores: Any = model.outputs(shown) if model.loss.regression else model.loss_table(shown)
-        rows = coordinates.encoded(table)
-        features, eps = coordinates.features(table, rows)
-        embedded = plain.embed(features)
-        # Distances do not see the centre; rounding is relative to what is left without it.
-        centre = embedded.mean(axis=0) if centre is None else centre
-        possible = coordinates.possible(rows)
-        outside.append(number[~possible])
-        keep = possible | (number < n_rows)
-        # Places rounded by what two computations of one place may differ; the unit is a power of two that depends on the
-        # row alone. Where rounding parts two candidates at one place both are kept, which costs time and changes nothing.
-        here = embedded[keep]
-        norm = np.sqrt((here**2).sum(axis=1, keepdims=True))
-        unit = np.exp2(np.floor(np.log2(np.where(norm > 0, norm, 1.0)))) * _SAME_PLACE
-        key, kept = _fingerprint(np.rint(here / unit) * unit), rows[keep][:, fixed]
-        answers = np.asarray(scores, dtype=np.float64)[keep]
-        parts.append((number[keep], answers, features[keep], here - centre, key, kept))
-        resolution = max(resolution, eps)
-    number, scores, features, places, key, kept = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
-    group = _numbered(_fingerprint(kept)) if len(fixed) else np.zeros(len(number), dtype=np.int64)
-    evaluated = CandidateLosses(number, scores, features, places, _numbered(key), group, resolution)
-    return evaluated, np.concatenate(outside)
 
 
 def _fingerprint(values: FloatArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -367,36 +310,34 @@ class CandidateSearch(Search):
             spread = np.linspace(0, len(open_to_all) - 1, min(self.max_candidates, len(open_to_all)))
             shared[open_to_all[np.unique(spread.astype(np.int64))]] = True
         wanted = np.flatnonzero(own | shared)
-        losses, outside = ask_about(problem.coordinates, candidates, wanted, n, budget)
-        audited = _Audited(problem, losses)
-        possible = ~np.isin(losses.number, outside)
-        mine = np.flatnonzero(possible & own[losses.number] & (losses.number >= n))
-        parts = [audited.corners(candidates.source[losses.number[mine]], mine)]
-        everyone = np.flatnonzero(possible & shared[losses.number])
-        for rows, order, prefix in _tasks(audited, everyone):
+        asked = _Asked.about(problem, candidates, wanted, budget)
+        possible = ~np.isin(asked.number, asked.outside)
+        mine = np.flatnonzero(possible & own[asked.number] & (asked.number >= n))
+        parts = [asked.corners(candidates.source[asked.number[mine]], mine)]
+        everyone = np.flatnonzero(possible & shared[asked.number])
+        for rows, order, prefix in asked.tasks(everyone):
             # Candidates beyond the longest prefix have no row to matter to.
-            falling = FallingLoss(losses.places[order[: int(prefix.max())]])
-            pairs = scan_pairs(losses.places[rows], prefix, falling)
-            for row, which in pairs:
-                parts.append(audited.corners(rows[row], order[which]))
+            falling = FallingLoss(asked.places[order[: int(prefix.max())]])
+            for row, which in scan_pairs(asked.places[rows], prefix, falling):
+                parts.append(asked.corners(rows[row], order[which]))
                 if budget.spent:
                     break
             if budget.spent:
                 break
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         if problem.coordinates.model.loss.wants == "decisions":
-            sure = audited.decided_otherwise(candidates, columns[0], columns[3])
+            sure = asked.decided_otherwise(columns[0], columns[3])
             columns = [column[sure] for column in columns]
         frontier = Frontier.from_points(
             base_loss=problem.base_loss,
             row=columns[0],
             squared_distance=columns[1],
             loss=columns[2],
-            candidate=losses.number[columns[3].astype(np.int64)],
+            candidate=asked.number[columns[3].astype(np.int64)],
         )
-        changed = audited.changed(candidates, mine, everyone, budget)
-        places = len(np.unique(losses.place[everyone]))
-        return CandidateFrontier(frontier, candidates, outside, places, changed)
+        changed = asked.changed(mine, everyone, budget)
+        places = len(np.unique(asked.place[everyone]))
+        return CandidateFrontier(frontier, candidates, asked.outside, places, changed)
 
     def plan(self, problem: AuditProblem, pool: Any = None) -> Candidates:
         """List the candidates that `search` compares the people with; nothing is asked of the model."""
@@ -416,27 +357,96 @@ class CandidateSearch(Search):
         return problem.edits if self.edits is None else read_edits(self.edits, owner="CandidateSearch")
 
 
+def _not_unanimous(
+    room: IntArray, decided: np.ndarray[Any, Any], n: int, shared: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Rows in whose room somebody among `shared` is decided differently, and one such for each, or two."""
+    if not len(shared):
+        return shared, shared
+    codes = np.unique(decided[np.concatenate([np.arange(n), shared])].astype(str), return_inverse=True)[1]
+    order = np.lexsort((codes[n:], room[shared]))
+    rooms = room[shared[order]]
+    low = np.searchsorted(rooms, room[:n])
+    high = np.searchsorted(rooms, room[:n], side="right")
+    met = np.flatnonzero(high > low)
+    row, place = np.tile(met, 2), order[np.concatenate([low[met], high[met] - 1])]
+    differs = codes[n + place] != codes[row]
+    return row[differs], shared[place[differs]]
+
+
 Corners = tuple[IntArray, FloatArray, FloatArray, IntArray]
+# Rows for which one order of candidates (positions) is that of falling loss, and how many of these exceed each row's own.
+_Task = tuple[IntArray, IntArray, IntArray]
 
 
 @dataclass(frozen=True, eq=False)
-class _Audited:
-    """The first n candidates are the audited rows; every position counts in `evaluated`."""
+class _Asked:
+    """Candidates that may serve, with all that is needed to compare people with them; the first n are the people.
+
+    Candidates are given by their position among those that were asked about.
+    """
 
     problem: AuditProblem
-    evaluated: CandidateLosses
+    candidates: Candidates
+    outside: IntArray
+    resolution: float
+    number: IntArray
+    scores: FloatArray
+    features: FloatArray
+    places: FloatArray
+    place: IntArray
+    group: IntArray
+
+    @classmethod
+    def about(cls, problem: AuditProblem, candidates: Candidates, wanted: IntArray, budget: Budget) -> _Asked:
+        """Ask in batches: about the people themselves, and about as many others as there is time for."""
+        place, n_rows = problem.coordinates, problem.n
+        plain, model = place.metric.without_feature_map(), place.model
+        fixed = place.fixed_positions()
+        parts: list[tuple[Any, ...]] = []
+        centre, resolution, outside = None, 0.0, [np.zeros(0, dtype=np.int64)]
+        for start in range(0, len(wanted), BATCH):
+            number = wanted[start : start + BATCH]
+            if budget.spent and number[0] >= n_rows:
+                break
+            table = candidates.take(number)
+            shown = place.for_model(table)
+            scores: Any = model.outputs(shown) if model.loss.regression else model.loss_table(shown)
+            rows = place.encoded(table)
+            features, eps = place.features(table, rows)
+            embedded = plain.embed(features)
+            # Distances do not see the centre; rounding is relative to what is left without it.
+            centre = embedded.mean(axis=0) if centre is None else centre
+            possible = place.possible(rows)
+            outside.append(number[~possible])
+            keep = possible | (number < n_rows)
+            # Places rounded by what two computations of one place may differ; the unit is a power of two that depends on the
+            # row alone. Where rounding parts two candidates at one place both are kept, which costs time and changes nothing.
+            here = embedded[keep]
+            norm = np.sqrt((here**2).sum(axis=1, keepdims=True))
+            unit = np.exp2(np.floor(np.log2(np.where(norm > 0, norm, 1.0)))) * _SAME_PLACE
+            key, kept = _fingerprint(np.rint(here / unit) * unit), rows[keep][:, fixed]
+            answers = np.asarray(scores, dtype=np.float64)[keep]
+            parts.append((number[keep], answers, features[keep], here - centre, key, kept))
+            resolution = max(resolution, eps)
+        number, scores, features, places, key, kept = (
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        )
+        group = _numbered(_fingerprint(kept)) if len(fixed) else np.zeros(len(number), dtype=np.int64)
+        about = number, scores, features, places, _numbered(key), group
+        return cls(problem, candidates, np.concatenate(outside), resolution, *about)
 
     def losses(self, rows: IntArray, positions: IntArray) -> FloatArray:
         """Loss of candidates under the labels of rows, pair by pair."""
         loss, target = self.problem.coordinates.model.loss, self.problem.target[rows]
         if not loss.regression:
-            return np.asarray(self.evaluated.scores[positions, target])
-        return np.asarray(loss.losses(self.evaluated.scores[positions], target))
+            return np.asarray(self.scores[positions, target])
+        return np.asarray(loss.losses(self.scores[positions], target))
 
     def squared_distance(self, rows: IntArray, positions: IntArray) -> FloatArray:
         """Exact squared fair distance pair by pair, 0 if it is rounding."""
         out = np.empty(len(rows))
-        features, place = self.evaluated.features, self.problem.coordinates
+        features, place = self.features, self.problem.coordinates
         metric, exact = place.metric.without_feature_map(), place.metric.feature_map is None
         for start in range(0, len(rows), 2**14):
             part = slice(start, start + 2**14)
@@ -444,50 +454,46 @@ class _Audited:
                 metric,
                 features[rows[part]],
                 features[positions[part]],
-                resolution=self.evaluated.resolution,
+                resolution=self.resolution,
                 exact=exact,
             )
         return out
 
     def changed(
-        self,
-        candidates: Candidates,
-        mine: IntArray,
-        everyone: IntArray,
-        budget: Budget,
+        self, mine: IntArray, everyone: IntArray, budget: Budget
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether any candidate at no distance from a row is decided differently, row by row."""
-        problem, evaluated, n = self.problem, self.evaluated, self.problem.n
+        problem, candidates, n = self.problem, self.candidates, self.problem.n
         found = np.zeros(n, dtype=bool)
         if not problem.decides or budget.spent:
             return found
-        source = candidates.source[evaluated.number[mine]]
+        source = candidates.source[self.number[mine]]
         free = np.flatnonzero(self.squared_distance(source, mine) == 0)
         # Candidates at one place, which agree in what may not change, are at no distance from each other.
-        room = evaluated.place * (int(evaluated.group.max(initial=0)) + 1) + evaluated.group
-        beside = everyone[np.isin(room[everyone], room[:n]) & (evaluated.number[everyone] >= n)]
+        room = self.place * (int(self.group.max(initial=0)) + 1) + self.group
+        beside = everyone[np.isin(room[everyone], room[:n]) & (self.number[everyone] >= n)]
         asked = np.unique(np.concatenate([mine[free], beside]))
-        decided = np.empty(len(evaluated.number), dtype=object)
+        decided = np.empty(len(self.number), dtype=object)
         decided[:n] = problem.decisions
         place = problem.coordinates
         for start in range(0, len(asked), BATCH):
             part = asked[start : start + BATCH]
-            table = candidates.take(evaluated.number[part])
+            table = candidates.take(self.number[part])
             decided[part] = place.model.predict(place.for_model(table))
-        shared = np.concatenate([everyone[evaluated.number[everyone] < n], beside])
+        shared = np.concatenate([everyone[self.number[everyone] < n], beside])
         row, other = _not_unanimous(room, decided, n, shared)
         person, other = np.concatenate([source[free], row]), np.concatenate([mine[free], other])
-        found[person[self.decided_otherwise(candidates, person, other, decided[other])]] = True
+        found[person[self.decided_otherwise(person, other, decided[other])]] = True
         return found
 
     def decided_otherwise(
-        self, candidates: Candidates, person: IntArray, other: IntArray, decided: Any = None
+        self, person: IntArray, other: IntArray, decided: Any = None
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether candidates are decided otherwise than people, one for each."""
-        place, number = self.problem.coordinates, self.evaluated.number[other]
+        place, number = self.problem.coordinates, self.number[other]
 
         def shown(at: Any) -> Any:
-            return place.for_model(candidates.take(number[at]))
+            return place.for_model(self.candidates.take(number[at]))
 
         if not len(person):
             return np.zeros(0, dtype=bool)
@@ -515,63 +521,41 @@ class _Audited:
             frontier.candidate[moved],
         )
 
-
-# Rows for which one order of candidates (positions) is that of falling loss, and how many of these exceed each row's own.
-_Task = tuple[IntArray, IntArray, IntArray]
-
-
-def _tasks(audited: _Audited, everyone: IntArray) -> Iterator[_Task]:
-    evaluated, problem, n = audited.evaluated, audited.problem, audited.problem.n
-    # Sorted once: there may be as many groups as rows where a number may not change.
-    rows_of = np.argsort(evaluated.group[:n], kind="stable")
-    pool_of = everyone[np.argsort(evaluated.group[everyone], kind="stable")]
-    rows_in, pool_in = evaluated.group[rows_of], evaluated.group[pool_of]
-    for group in np.unique(rows_in):
-        rows = rows_of[np.searchsorted(rows_in, group) : np.searchsorted(rows_in, group, side="right")]
-        pool = pool_of[np.searchsorted(pool_in, group) : np.searchsorted(pool_in, group, side="right")]
-        if not len(pool):
-            continue
-        if problem.coordinates.model.loss.regression:
-            prediction, target = evaluated.scores[:, 0], problem.target
-            if problem.coordinates.model.loss.name == "squared":
-                # (f − y)² rises with f above y and with −f below: two orders serve all targets.
-                error = np.abs(prediction[rows] - target[rows])
-                yield _task(audited, rows, pool, prediction[pool], target[rows] + error)
-                yield _task(audited, rows, pool, -prediction[pool], -(target[rows] - error))
+    def tasks(self, everyone: IntArray) -> Iterator[_Task]:
+        """Rows and candidates by what may not change and by label, each candidate where it may matter."""
+        problem, n = self.problem, self.problem.n
+        # Sorted once: there may be as many groups as rows where a number may not change.
+        rows_of = np.argsort(self.group[:n], kind="stable")
+        pool_of = everyone[np.argsort(self.group[everyone], kind="stable")]
+        rows_in, pool_in = self.group[rows_of], self.group[pool_of]
+        for group in np.unique(rows_in):
+            rows = rows_of[np.searchsorted(rows_in, group) : np.searchsorted(rows_in, group, side="right")]
+            pool = pool_of[np.searchsorted(pool_in, group) : np.searchsorted(pool_in, group, side="right")]
+            if not len(pool):
                 continue
-            for value in np.unique(target[rows]):
-                mine = rows[target[rows] == value]
-                loss = audited.losses(np.full(len(pool), mine[0]), pool)
-                yield _task(audited, mine, pool, loss, problem.base_loss[mine])
-            continue
-        for label in np.unique(problem.target[rows]):
-            mine = rows[problem.target[rows] == label]
-            loss = evaluated.scores[pool, label]
-            yield _task(audited, mine, pool, loss, problem.base_loss[mine])
+            if problem.coordinates.model.loss.regression:
+                prediction, target = self.scores[:, 0], problem.target
+                if problem.coordinates.model.loss.name == "squared":
+                    # (f − y)² rises with f above y and with −f below: two orders serve all targets.
+                    error = np.abs(prediction[rows] - target[rows])
+                    yield self._task(rows, pool, prediction[pool], target[rows] + error)
+                    yield self._task(rows, pool, -prediction[pool], -(target[rows] - error))
+                    continue
+                for value in np.unique(target[rows]):
+                    mine = rows[target[rows] == value]
+                    loss = self.losses(np.full(len(pool), mine[0]), pool)
+                    yield self._task(mine, pool, loss, problem.base_loss[mine])
+                continue
+            for label in np.unique(problem.target[rows]):
+                mine = rows[problem.target[rows] == label]
+                loss = self.scores[pool, label]
+                yield self._task(mine, pool, loss, problem.base_loss[mine])
 
-
-def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: FloatArray, own: FloatArray) -> _Task:
-    """Order candidates by falling height, the highest of each place only."""
-    place = audited.evaluated.place[pool]
-    best = np.lexsort((pool, -height, place))
-    best = best[np.concatenate([[True], place[best][1:] != place[best][:-1]])]
-    best = best[np.lexsort((pool[best], -height[best]))]
-    prefix = np.searchsorted(-height[best], -own, side="left").astype(np.int64)
-    return rows, pool[best], prefix
-
-
-def _not_unanimous(
-    room: IntArray, decided: np.ndarray[Any, Any], n: int, shared: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Rows in whose room somebody among `shared` is decided differently, and one such for each, or two."""
-    if not len(shared):
-        return shared, shared
-    codes = np.unique(decided[np.concatenate([np.arange(n), shared])].astype(str), return_inverse=True)[1]
-    order = np.lexsort((codes[n:], room[shared]))
-    rooms = room[shared[order]]
-    low = np.searchsorted(rooms, room[:n])
-    high = np.searchsorted(rooms, room[:n], side="right")
-    met = np.flatnonzero(high > low)
-    row, place = np.tile(met, 2), order[np.concatenate([low[met], high[met] - 1])]
-    differs = codes[n + place] != codes[row]
-    return row[differs], shared[place[differs]]
+    def _task(self, rows: IntArray, pool: IntArray, height: FloatArray, own: FloatArray) -> _Task:
+        """Order candidates by falling height, the highest of each place only."""
+        place = self.place[pool]
+        best = np.lexsort((pool, -height, place))
+        best = best[np.concatenate([[True], place[best][1:] != place[best][:-1]])]
+        best = best[np.lexsort((pool[best], -height[best]))]
+        prefix = np.searchsorted(-height[best], -own, side="left").astype(np.int64)
+        return rows, pool[best], prefix

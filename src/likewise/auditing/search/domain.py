@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -183,19 +183,6 @@ def _nearest(cuts: FloatArray, own: FloatArray) -> FloatArray:
     return np.where(inside, cuts[np.clip(place, 0, len(cuts) - 1)], np.nan)
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How hard to search: rounds from a person's best rows; for a black box rows to ask about, in all and at once.
-
-    A row that is better by less than a share `tol` is not.
-    """
-
-    rounds: int = 24
-    calls: int = 1_000
-    width: int = 32
-    tol: float = 1e-4
-
-
 @dataclass(frozen=True, eq=False)
 class FoundForPeople:
     """Rows that are worth keeping, person by person, the person's own first."""
@@ -222,7 +209,12 @@ class MoveSearch:
     ask: Callable[[FloatArray, Any], FloatArray] | None = None
     cuts: Mapping[str, Sequence[float]] | None = None
     furthest: float = np.inf
-    effort: Effort = field(default_factory=Effort)
+    # Rounds from a person's best rows; of a black box, rows to ask about, in all and at once.
+    rounds: int = 24
+    calls: int = 1_000
+    width: int = 32
+    # A row that is better by less than this share is not.
+    tol: float = 1e-4
     # When asking about further moves ends.
     until: float = math.inf
 
@@ -254,9 +246,7 @@ class MoveSearch:
         prices = np.asarray(self.prices, dtype=np.float64)
         least = np.flatnonzero(np.isinf(prices))[:1]
         signs = np.append(np.ones(len(prices)), -np.ones(len(least)))
-        return np.column_stack(
-            [np.append(prices, prices[least]), signs, np.full(len(signs), self.effort.tol)]
-        )
+        return np.column_stack([np.append(prices, prices[least]), signs, np.full(len(signs), self.tol)])
 
     @property
     def measure(self) -> tuple[Any, ...]:
@@ -296,7 +286,7 @@ class MoveSearch:
             label,
             target.astype(np.float64),
             self.goal,
-            self.effort.rounds,
+            self.rounds,
             rows,
             found,
             count,
@@ -449,8 +439,9 @@ class DomainSearch(Search):
             _asking(problem, layout),
             cuts,
             _REACH * float(eps),
-            Effort(self.rounds, self.calls_for(problem)),
-            until if timed else math.inf,
+            self.rounds,
+            self.calls_for(problem),
+            until=until if timed else math.inf,
         )
         # The same person twice is searched once.
         whole = np.column_stack([problem.X, np.asarray(problem.target, dtype=np.float64)])
@@ -476,8 +467,7 @@ class DomainSearch(Search):
             if timed and len(found) == 1 and 0 < eps < np.inf:
                 # Others are searched around the λ that the first people lead to, with half the effort.
                 near = _narrowed(found[0], float(eps)) or search.prices
-                effort = Effort(self.rounds, max(search.effort.calls // 2, 1))
-                search = replace(search, prices=near, effort=effort)
+                search = replace(search, prices=near, calls=max(search.calls // 2, 1))
         if found:
             support = support.with_rows(*_for_everybody(found, same))
         if done < len(one):
