@@ -39,11 +39,22 @@ class _Compiled:
                 called, plain = function.get_call_template, numba.types.unliteral
                 function.get_call_template = lambda args, kws: called(tuple(map(plain, args)), kws)
             self._made = function
-            known = self._function.__globals__
+            known, stamps = self._function.__globals__, []
             for name in self._function.__code__.co_names:
-                if isinstance(known.get(name), _Compiled):
-                    known[name] = known[name].made()
+                callee = known.get(name)
+                if isinstance(callee, _Compiled):
+                    callee = known[name] = callee.made()
+                stamps.append(getattr(_file_of(callee), "_source_stamp", None))
+            file = _file_of(function)
+            if file is not None:
+                # What is called is compiled into this; numba itself would only see a change of this function's own file.
+                file._source_stamp = file._source_stamp, *(stamp for stamp in stamps if stamp is not None)
         return self._made
+
+
+def _file_of(function: Any) -> Any:
+    """The file in which numba keeps what it compiled; None if there is none."""
+    return getattr(getattr(function, "_cache", None), "_cache_file", None)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
 """The search around one person whose model was read, compiled: microseconds for each row that is moved on from.
 
-All that is compiled together stands here: numba keeps what it compiled until this file changes.
+All that is compiled together stands here.
 
 What every move of one column does is known in one pass. Trees: a column is set free below each split of the person's own
 path, and what the leaves there add is booked for the values that lead to them; one pass costs a few predictions, whatever the
