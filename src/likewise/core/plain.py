@@ -97,6 +97,30 @@ def plain_fields(found: Any, *, digits: int | None = None, **names: str | None) 
     return values
 
 
+# What changes how a training runs or where, but not what it learns; the seed, which is said beside; λ of an audit's rounds.
+_NO_SETTINGS = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state", "prices"})
+
+
+def plain_settings(value: Any) -> Any:
+    """Return an estimator, a choice or a collection of them as JSON values that say what it was made with."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain_settings(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_settings(item) for item in value]
+    if hasattr(value, "get_params"):
+        inner = value.get_params(deep=False)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        inner = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+    elif hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return value.tolist()
+    else:
+        return getattr(value, "__qualname__", type(value).__name__) if callable(value) else repr(value)
+    kept = {name: plain_settings(item) for name, item in inner.items() if name not in _NO_SETTINGS}
+    return {"class": type(value).__name__, **kept}
+
+
 def named(label: Any, labels: Mapping[Any, str]) -> Any:
     """Return the name of a label or decision if it has one, else the label as a plain cell."""
     cell = plain_cell(label)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.core.plain import plain_settings
 from likewise.experiments.study import Study
-from likewise.improving.cells import CellResult, plain_settings
+from likewise.improving.cells import CellResult
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,10 +13,10 @@ import pandas as pd
 from likewise.core.errors import MissingExtraError
 from likewise.core.frames import csv_text
 from likewise.core.messages import Texts
-from likewise.core.plain import plain_number, to_json
+from likewise.core.plain import plain_number, plain_settings, to_json
 from likewise.core.text import once_each
 from likewise.experiments.study import BETTER, WORSE, Entry, Study, StudyTable, make_table
-from likewise.improving.cells import Cell, Store, plain_settings
+from likewise.improving.cells import Cell, Store
 from likewise.report.page import Answer, render_page
 from likewise.report.provenance import Provenance
 from likewise.report.templates import asset, templates

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import IntArray
+from likewise.core.plain import plain_settings
 from likewise.datasets.sentiment import SentimentData
 from likewise.datasets.words import capitalised
 from likewise.experiments.sentiment import known_to
 from likewise.experiments.study import Study
-from likewise.improving.cells import CellResult, plain_settings
+from likewise.improving.cells import CellResult
 from likewise.text.term_swap import Template
 
 # Sentences with a name and an opinion in them, and the same sentences with other names.

@@ -13,8 +13,9 @@ import numpy as np
 
 from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, require
+from likewise.core.plain import plain_settings
 from likewise.experiments.study import Cells, Study
-from likewise.improving.cells import CellResult, plain_settings
+from likewise.improving.cells import CellResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from likewise.improving.cells import Cell, CellResult, Computation, plain_settings
+from likewise.core.plain import plain_settings
+from likewise.improving.cells import Cell, CellResult, Computation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.core.plain import plain_settings
 from likewise.datasets.toy import ToyData, make_toy
 from likewise.experiments.study import Cells, Study
-from likewise.improving.cells import CellResult, plain_settings
+from likewise.improving.cells import CellResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

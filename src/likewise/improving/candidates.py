@@ -15,8 +15,8 @@ from likewise.auditing.case import match_people, table_model
 from likewise.auditing.sources import loaded_model
 from likewise.core.errors import InputError, is_installed
 from likewise.core.messages import Message
+from likewise.core.plain import plain_settings
 from likewise.data.case import People, plans_of
-from likewise.improving.cells import plain_settings
 from likewise.improving.people import SplitData
 from likewise.mitigation.twin_consensus import TwinConsensus
 from likewise.models.model import Model, libraries_of

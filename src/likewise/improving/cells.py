@@ -7,38 +7,13 @@ import math
 import os
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from likewise._version import __version__
 from likewise.core.errors import InputError, installed_versions
-
-# Settings as JSON values, so that a kept cell can say what it was made with.
-
-
-# What changes how a training runs or where, but not what it learns; the seed, which a cell has anyway; λ of an audit's rounds.
-_LEFT_OUT = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state", "prices"})
-
-
-def plain_settings(value: Any) -> Any:
-    """Return an estimator, a choice or a collection of them as JSON values."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if hasattr(value, "get_params"):
-        inner = value.get_params(deep=False)
-    elif is_dataclass(value) and not isinstance(value, type):
-        inner = {f.name: getattr(value, f.name) for f in fields(value)}
-    elif isinstance(value, Mapping):
-        return {str(key): plain_settings(item) for key, item in value.items()}
-    elif isinstance(value, (list, tuple)):
-        return [plain_settings(item) for item in value]
-    else:
-        return repr(value)
-    kept = {name: plain_settings(item) for name, item in inner.items() if name not in _LEFT_OUT}
-    return {"class": type(value).__name__, **kept}
-
 
 # What is computed: methods × seeds, a few numbers each.
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from scipy import stats
 from likewise.core.checks import FloatArray, IntArray, check_integer, check_number, check_share
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns
-from likewise.core.intervals import Interval
+from likewise.core.intervals import Interval, bounded_mean_interval
 
 
 def cluster_means(values: FloatArray, clusters: IntArray) -> FloatArray:
@@ -40,15 +40,15 @@ def mean_interval(
 ) -> Interval:
     """Return the interval of the expectation of cluster means.
 
-    Student's t; with `bounds` that no mean can exceed (decisions, scores of two values) limits that hold for any
-    distribution between them. Unknown if there is one cluster, or if unbounded means are all equal.
+    Student's t; with `bounds` that no mean can exceed (decisions, scores of two values) Gaffke's
+    limits, which hold for any distribution between them. Unknown if there is one cluster, or if unbounded means are all equal.
     """
     known = means[~np.isnan(means)]
     unknown = Interval(float("nan"), float("nan"), confidence, "cluster t")
     if len(known) < 2:
         return unknown
     if bounds is not None:
-        return Interval(*_bounded_limits(known, bounds, confidence), confidence, "bounded mean")
+        return bounded_mean_interval(known, *bounds, confidence=confidence)
     error = _error(known)
     if error == 0.0:
         return unknown
@@ -65,20 +65,6 @@ def _error(known: FloatArray) -> float:
     """Standard error of the mean; 0 if all are equal but for rounding."""
     error = float(known.std(ddof=1) / math.sqrt(len(known)))
     return error if error > 1e-12 * float(np.abs(known).max()) else 0.0
-
-
-def _bounded_limits(known: FloatArray, bounds: tuple[float, float], confidence: float) -> tuple[float, float]:
-    """Limits of a bounded mean: what was not seen lies at the bound, with a random weight (Gaffke 2005)."""
-    weights = _dirichlet(len(known) + 1)
-    # Each limit is a quantile of Σ D_i x_(i), D uniform on the simplex, with one x at the bound.
-    below, above = (weights @ np.append(known, bound) for bound in bounds)
-    tail = 0.5 - confidence / 2
-    return float(np.quantile(below, tail)), float(np.quantile(above, 1.0 - tail))
-
-
-@lru_cache(maxsize=8)
-def _dirichlet(count: int) -> FloatArray:
-    return np.random.default_rng(0).dirichlet(np.ones(count), size=4000)
 
 
 @dataclass(frozen=True, eq=False)

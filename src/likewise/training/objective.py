@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from likewise.core.plain import plain_settings
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.network import torch_output
 from likewise.models.oracle import class_scores, differentiable_loss, evaluating
@@ -182,7 +183,7 @@ class Objective(ABC):
         >>> ERM().describe()
         {'objective': 'ERM', 'loss': 'cross_entropy'}
         """
-        choices = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        choices = {f.name: plain_settings(getattr(self, f.name)) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"objective": type(self).__name__, **choices}
 
     @property
@@ -206,20 +207,6 @@ def weighted_mean(values: torch.Tensor, weight: torch.Tensor | None) -> torch.Te
     counts = torch.ones_like(values) if weight is None else weight
     both = total(torch.stack([(values * counts).sum(), counts.sum().to(values)]))
     return both[0] / both[1]
-
-
-def _plain(value: Any) -> Any:
-    """A choice as JSON can hold it."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        shown = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
-        return {"kind": type(value).__name__, **shown}
-    if hasattr(value, "dtype") and hasattr(value, "tolist"):
-        return value.tolist()
-    return repr(value) if not callable(value) else getattr(value, "__qualname__", type(value).__name__)
 
 
 # Empirical risk minimisation: the mean loss, and nothing else.

@@ -127,7 +127,7 @@ def wasserstein_robust(
 
     Examples
     --------
-    >>> wasserstein_robust(2).describe()["metric"]["kind"]
+    >>> wasserstein_robust(2).describe()["metric"]["class"]
     'FairMetric'
     """
     choices.setdefault("search", GradientSearch(subspace_steps=0, full_steps=15))

@@ -22,6 +22,7 @@ from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
 from likewise.counterfactuals.edits import Edits
+from likewise.data.missing_values import find_missing
 from likewise.mitigation.project import table_or_array
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import Model
@@ -29,7 +30,6 @@ from likewise.models.stored import Arrays, load_beside, remade, save_beside
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 from likewise.training.boosting.columns import (
     TreeColumns,
-    filled_table,
     fitted_metric,
     group_codes,
     monotone_directions,
@@ -325,9 +325,9 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             return None
         given = rows.given
         if isinstance(given, pd.DataFrame):
-            given = filled_table(given)
+            given = find_missing(given).filled(given)
         elif np.isnan(given).any():
-            given = filled_table(rows.frame).to_numpy()
+            given = find_missing(rows.frame).filled(rows.frame).to_numpy()
         names: list[Any] = sensitive
         if not isinstance(given, pd.DataFrame):
             names = [int(name) for name in sensitive]

@@ -11,7 +11,6 @@ import pandas as pd
 
 from likewise.core.checks import FloatArray, IntArray, attribute_columns, python_scalar
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import with_columns
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows, orbit_representatives
 from likewise.data.encoding import category_codes
@@ -191,20 +190,6 @@ def group_codes(
             )
         found.append(codes.astype(np.int64))
     return found
-
-
-def filled_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without holes, for distances: the median of numbers, the commonest category."""
-    changed = {}
-    for name in frame.columns[frame.isna().any()]:
-        column = frame[name]
-        numbers = column.dtype.kind in "iuf" and not isinstance(column.dtype, pd.CategoricalDtype)
-        known = column.dropna()
-        if not len(known):
-            changed[name] = pd.Series(0.0, index=frame.index)
-            continue
-        changed[name] = column.fillna(known.median() if numbers else known.mode().iloc[0])
-    return with_columns(frame, changed) if changed else frame
 
 
 def fitted_metric(metric: Any, sensitive: Any, given: Any, beside: Any, *, owner: str) -> FairMetric:
