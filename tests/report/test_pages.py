@@ -263,7 +263,7 @@ def test_the_first_screen_answers_what_is_asked(pages):
     card = shown(pages["audit"].split('id="who"')[0])
     for words in (
         "Depends on sex", f"{lose + gain} of 80 people", "The dependence is to the disadvantage of people recorded as F.",
-        f"{lose} lose", f"{gain} gain", f"Together {lose + gain} of 80", f"decide whether the {lose} who would lose", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
+        f"{lose} lose", f"{gain} gain", f"Together {lose + gain} of 80", f"the {lose} who get “1” now and would lose it", "Exact for these 80 people", "95% confidence interval", f"Review first the {gain} people who do not get", "What this does not show", "What next",
     ):  # fmt: skip
         assert words in card, words
     # Who is at a disadvantage, before any count: those who "would lose" are not the harmed.
@@ -590,7 +590,7 @@ def test_a_column_that_changes_nothing_is_said_to_and_none_is_asked_about_it():
     text = shown(render_html(audit_document(result)))
     assert "Depends on sex The dependence" in text
     assert "With another entry for abroad alone, nothing was found to change." in text
-    assert "establish whether sex may influence this decision" in text
+    assert "establish whether sex is allowed to influence this decision" in text
     assert "F, abroad = yes" in text
     assert "abroad no yes" in text
     assert "decision would change get it now" not in text

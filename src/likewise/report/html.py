@@ -124,7 +124,7 @@ _TONES: dict[str, Tone] = {"depends": "bad", "unanswered": "open"}
 _DRAWN, _OUTCOMES = 6, 12
 # Rates of groups, and how they are written.
 _RATES = {
-    "people": "whole", "changed": "whole", "favourable": "whole", "rate": "percent", "impact_ratio": "number",
+    "people": "whole", "favourable": "whole", "rate": "percent", "impact_ratio": "number",
     "error_rate": "percent", "false_negative_rate": "percent", "false_positive_rate": "percent", "mean": "number",
 }  # fmt: skip
 
@@ -301,9 +301,6 @@ class _AuditParts:
         texts, tables = self.texts, []
         for attribute, rows in by_attribute(self.summary["group_rates"] or ()):
             names = [name for name in _RATES if any(row.get(name) is not None for row in rows)]
-            if len(self.columns) > 1 or not (self.summary["changed"] or {}).get("count"):
-                # Of several columns, the one that a decision changes with need not be that of the group.
-                names = [name for name in names if name != "changed"]
             heads = [attribute, *(texts(f"page.rates.{name}") for name in names)]
             rows = [
                 [

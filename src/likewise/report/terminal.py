@@ -102,16 +102,16 @@ def print_audit(
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
     For example row 1 of the table, counted from 1 (skill 0, sex F) gets “0”; the
     same person with sex M would get “1”.
-    Exact for these 4 people: each was asked about with every known value of sex (F,
-    M), and nothing is estimated. If they are a random sample of a larger group,
-    0.6% to 80.6% of its decisions would change (95% confidence interval). Without
-    labels it was not checked whether model and table belong together.
+    Exact for these 4 people: the model was asked with every known value of sex (F,
+    M); nothing is estimated. If they are a random sample of a larger group, 0.6% to
+    80.6% of its decisions would change (95% confidence interval). Without labels it
+    was not checked whether model and table belong together.
     <BLANKLINE>
     Depends on sex: The dependence is to the disadvantage of people recorded as F.
     Of 2 people with sex recorded as F, 1 would gain and 0 would lose the favourable
     decision if recorded as M; of 2 recorded as M, 0 would gain and 0 would lose it
-    if recorded as F. Together 1 of 4 people (25.0%) would get another decision
-    if only the entry for sex were different.
+    if recorded as F. Together 1 of 4 people (25.0%) would get another decision if
+    only the entry for sex were different.
     """
     out = console or open_console()
     if full:
