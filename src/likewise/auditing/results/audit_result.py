@@ -547,7 +547,7 @@ class AuditResult:
             raise UnfairError(
                 f"The worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
                 f"delta={level:g} (zero-distance gap: {self.pure_gap:.4g}). "
-                f"Most added loss: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
+                f"First of the unfair map: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
             )
         if self.verdict(level) == "not converged" or not np.isfinite(self.gap):
             raise NotConvergedError("The audit did not converge: " + "; ".join(self.reasons))

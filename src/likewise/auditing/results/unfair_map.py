@@ -241,8 +241,8 @@ class UnfairMap:
         return pd.concat([self.outcomes, self.people, self.twins.add_prefix(TWIN)], axis=1)
 
     def top(self, k: int = 10) -> pd.DataFrame:
-        """Return the `k` people who are harmed most, the worst first."""
-        order = np.argsort(-self.harm, kind="stable")[:k]
+        """Return `k` people: first those whose decision changes, of these and of the others the most added loss first."""
+        order = np.lexsort((-self.harm, ~self.flipped))[:k]
         return self.frame.iloc[order].reset_index(drop=True)
 
     @property
