@@ -75,6 +75,8 @@ def test_changed_cells_are_named_and_counted():
         "job": 0,
     }
     assert unfair.top(3)["person"].tolist() == [9, 8, 7]
+    assert unfair.flipped.sum() == 4
+    assert unfair.frame.shape == (50, 9 + 4 + 4)
 
 
 def test_people_whose_decision_changes_come_before_those_with_more_added_loss():
@@ -82,8 +84,6 @@ def test_people_whose_decision_changes_come_before_those_with_more_added_loss():
     unfair = made(table, table, harm)
     unfair.outcomes["twin_decision"] = np.where(np.arange(50) == 3, 0, 1)
     assert unfair.top(2)["person"].tolist() == [3, 49]
-    assert unfair.flipped.sum() == 4
-    assert unfair.frame.shape == (50, 9 + 4 + 4)
 
 
 def test_missing_cells_are_values_like_others():
