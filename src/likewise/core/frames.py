@@ -135,10 +135,10 @@ def _one_hot(column: str, frame: pd.DataFrame) -> str:
 def check_no_missing(frame: pd.DataFrame, *, owner: str, name: str = "frame") -> None:
     """Raise an error that counts missing values by column and points at the first row with one."""
     missing = frame.isna()
+    if not missing.to_numpy().any():
+        return
     counts = missing.sum()
     counts = counts[counts > 0]
-    if counts.empty:
-        return
     parts = [
         f"{column!r} ({count} of {len(frame)} rows, first at row {int(missing[column].to_numpy().argmax())})"
         for column, count in counts.items()

@@ -220,7 +220,7 @@ def factorized(series: pd.Series[Any], *, owner: str = "") -> tuple[np.ndarray[A
     if isinstance(series.dtype, pd.CategoricalDtype):
         return series.cat.codes.to_numpy(), list(series.cat.categories)
     try:
-        codes, uniques = pd.factorize(series)
+        codes, uniques = pd.factorize(series.array)
     except TypeError as error:
         raise InputError(
             f"{owner}{': ' * bool(owner)}column {str(series.name)!r} holds values that cannot be categories ({error}). "
