@@ -129,7 +129,7 @@ def test_one_coordinate_is_a_parabola_up_to_its_bound():
     assert path.cost[:, 0].tolist() == pytest.approx([0.5, 0.5, 0.0])
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_the_attaining_rows_are_a_support_with_the_exact_value(boxed_model, seed):
     """200 such models in benchmarks/search_quality.py."""
     model, X, y, metric, box = boxed_model(seed)

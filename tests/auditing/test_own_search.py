@@ -96,13 +96,13 @@ def test_memory_and_parts_agree_to_the_bit_on_adult(kind, tmp_path):
 
         model = lw.as_model(score, takes_frame=False)
     metric = lw.ExpertSubspace(["sex", "race"], domain=data.domain).fit(data.frame_train).metric_
-    people, y = data.frame_test[:800], data.y_test[:800]
-    people.assign(income=y).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=170)
-    searches = (lw.auditing.CandidateSearch(use_rows="pool", pool_rows=150), OtherAges((25, 50)))
+    people, y = data.frame_test[:300], data.y_test[:300]
+    people.assign(income=y).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=64)
+    searches = (lw.auditing.CandidateSearch(use_rows="pool", pool_rows=60), OtherAges((25, 50)))
     asked = AuditRequest(model, metric, searches, data.domain, eps=0.02)
     here = audit_asked(asked, people, y)
     table = ParquetTable.find(tmp_path, "income")
-    parts = audit_asked(asked, table, None, sizes=Sizes(part=180, chunk=62))
+    parts = audit_asked(asked, table, None, sizes=Sizes(part=68, chunk=24))
     assert parts.settings["parts"] == 5
     same_to_the_bit(here, parts)
 

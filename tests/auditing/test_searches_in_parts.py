@@ -13,7 +13,7 @@ from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.search.domain import DomainSearch
 
-N = 36
+N = 24
 
 
 @dataclasses.dataclass
@@ -124,7 +124,7 @@ def test_people_of_a_sample_choose_the_prices(small):
     model = linear(data)
     memory = lw.audit(model, data.frame, data.y, metric=metric, domain=data.domain, search="exact", eps=0.02)
     asked = AuditRequest.of(model=model, metric=metric, domain=data.domain, eps=0.02, search="exact")
-    parts = audit_asked(asked, ParquetTable.find(folder, "paid"), None, sizes=Sizes(sample=18))
+    parts = audit_asked(asked, ParquetTable.find(folder, "paid"), None, sizes=Sizes(sample=12))
     assert parts.value <= memory.certificate.bound.value * (1 + 1e-9)
     assert parts.certificate.bound.value >= memory.value
     assert parts.certificate.bound.value <= 1.1 * memory.certificate.bound.value

@@ -1,6 +1,6 @@
 """Parquet files of any size: the same numbers whatever the chunks, and the same people at the top."""
 
-import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,25 +17,21 @@ from likewise.auditing.partitions.tables import ParquetTable, parts_of
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 
-N = 400
+N = 200
+COLUMNS = ["age", "credit_amount", "housing", "personal_status", "sex"]
 
 
 @pytest.fixture(scope="module")
 def setting(tmp_path_factory):
     german = lw.datasets.load_german()
-    data = dataclasses.replace(
-        german,
-        frame=german.frame[:N],
-        X=german.X[:N],
-        y=german.y[:N],
-        train_index=np.arange(N),
-        test_index=np.arange(N),
-    )
+    frame = german.frame[COLUMNS][:N]
+    domain = lw.data.TabularDomain.from_frame(frame)
+    data = SimpleNamespace(frame=frame, X=domain.encode(frame), y=german.y[:N], domain=domain)
     folder = tmp_path_factory.mktemp("people")
     table = data.frame.assign(credit=np.where(data.y == 1, "good", "bad"))
-    table.iloc[:240].to_parquet(folder / "a.parquet", index=False)
-    table.iloc[240:].to_parquet(folder / "b.parquet", index=False, row_group_size=61)
-    model = LogisticRegression(max_iter=3000).fit(data.X_train.to_numpy(), data.y_train)
+    table.iloc[:120].to_parquet(folder / "a.parquet", index=False)
+    table.iloc[120:].to_parquet(folder / "b.parquet", index=False, row_group_size=31)
+    model = LogisticRegression(max_iter=3000).fit(data.X.to_numpy(), data.y)
     metric = lw.ExpertSubspace(["sex", "personal_status"], domain=data.domain).fit(data.frame).metric_
     return data, folder, model, metric
 
@@ -43,7 +39,7 @@ def setting(tmp_path_factory):
 def stream(
     setting,
     *,
-    pool_rows=100,
+    pool_rows=50,
     sensitive=("personal_status", "sex"),
     eps=0.05,
     engine=None,
@@ -63,7 +59,7 @@ def stream(
 
 
 def test_chunks_change_nothing(setting):
-    whole, parts, single = (stream(setting, part=rows, chunk=rows) for rows in (5000, 95, N - 1))
+    whole, parts, single = (stream(setting, part=rows, chunk=rows) for rows in (5000, 48, N - 1))
     for other in (parts, single):
         assert other.value == pytest.approx(whole.value, abs=1e-9)
         assert other.pure_gap == pytest.approx(whole.pure_gap, abs=1e-9)
@@ -73,7 +69,7 @@ def test_chunks_change_nothing(setting):
 
 def test_with_everybody_in_the_pool_it_is_the_audit_in_memory(setting):
     data, _, model, metric = setting
-    streamed = stream(setting, pool_rows=N, chunk=160)
+    streamed = stream(setting, pool_rows=N, chunk=80)
     memory = audit(
         model, data.frame, data.y, metric=metric, domain=data.domain, eps=0.05, search="candidates"
     )
@@ -82,8 +78,8 @@ def test_with_everybody_in_the_pool_it_is_the_audit_in_memory(setting):
 
 
 def test_the_map_shows_the_most_harmed_and_says_of_how_many(setting):
-    found = stream(setting, pool_rows=200, top=25)
-    everybody = stream(setting, pool_rows=200, top=N)
+    found = stream(setting, pool_rows=100, top=25)
+    everybody = stream(setting, pool_rows=100, top=N)
     assert len(found.unfair_map.outcomes) == 25
     assert found.unfair_map.total == N
     assert sorted(found.unfair_map.harm)[::-1] == pytest.approx(sorted(everybody.unfair_map.harm)[::-1][:25])
@@ -100,7 +96,7 @@ class AnyOrder(Engine):
 
 
 def test_where_and_how_often_parts_are_worked_on_changes_nothing(setting, tmp_path):
-    choices = {"part": 130, "chunk": 90, "exact": 10, "pool_rows": 60}
+    choices = {"part": 65, "chunk": 45, "exact": 10, "pool_rows": 30}
     one, other = (
         stream(setting, engine=engine, map_folder=tmp_path / name, **choices)
         for engine, name in ((None, "one"), (AnyOrder(), "other"))
@@ -114,10 +110,10 @@ def test_where_and_how_often_parts_are_worked_on_changes_nothing(setting, tmp_pa
 
 
 def test_bins_and_shards_give_the_exact_numbers(setting, monkeypatch):
-    exact = stream(setting, pool_rows=150)
-    binned = stream(setting, pool_rows=150, exact=10, part=200)
-    monkeypatch.setattr("likewise.auditing.search.candidates.SHARD", 60)
-    sharded = stream(setting, pool_rows=150, chunk=200, part=200)
+    exact = stream(setting, pool_rows=75)
+    binned = stream(setting, pool_rows=75, exact=10, part=100)
+    monkeypatch.setattr("likewise.auditing.search.candidates.SHARD", 30)
+    sharded = stream(setting, pool_rows=75, chunk=100, part=100)
     assert len(binned.curve.eps) < len(exact.curve.eps)
     for other in (binned, sharded):
         for name in ("value", "pure_gap", "flipped", "lambda_", "transport"):
@@ -127,8 +123,8 @@ def test_bins_and_shards_give_the_exact_numbers(setting, monkeypatch):
 
 
 def test_the_map_of_everybody_is_written_as_files(setting, tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.search.candidates.SHARD", 40)
-    found = stream(setting, part=130, chunk=90, pool_rows=60, map_folder=tmp_path / "map")
+    monkeypatch.setattr("likewise.auditing.search.candidates.SHARD", 20)
+    found = stream(setting, part=65, chunk=45, pool_rows=30, map_folder=tmp_path / "map")
     written = pd.read_parquet(tmp_path / "map")
     assert written["person"].tolist() == list(range(N))
     assert len(list((tmp_path / "map").iterdir())) == found.settings["parts"] == 4
@@ -177,7 +173,7 @@ def test_a_missing_or_damaged_part_leaves_nothing(setting, tmp_path):
     asked = AuditRequest(model, metric, (CandidateSearch(),), data.domain, eps=0.05)
     given = (asked, table, None)
     content = bytearray((there / "b.parquet").read_bytes())
-    content[40:4000] = bytes(3960)
+    content[40:400] = bytes(360)
     (there / "b.parquet").write_bytes(content)
     with pytest.raises(InputError, match=r"b\.parquet cannot be read"):
         audit_asked(*given, map_folder=out / "map")

@@ -146,9 +146,9 @@ def test_state_survives_tensors_and_json(objective):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_training_with_it_lowers_what_it_minimises(objective, dtype):
     net = mlp(3, (8,), 3, dtype=dtype)
-    data = rows(200, classes=3, dtype=dtype)
+    data = rows(100, classes=3, dtype=dtype)
     before = objective.robust_loss(net, data, objective.init(net))
-    result = train(net, data, objective, steps=25, batch_size=100, lr=0.05, warn=False)
+    result = train(net, data, objective, steps=12, batch_size=50, lr=0.1, warn=False)
     assert result.status == "finished"
     after = objective.robust_loss(net, data, objective.init(net))
     # The adversary learns meanwhile, so its part of the value is not the same function before and after.

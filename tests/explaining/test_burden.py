@@ -100,7 +100,7 @@ def test_parts_and_resuming_give_the_same(tmp_path, monkeypatch):
 def test_a_reading_that_is_withdrawn_proves_nothing_of_any_part(tmp_path, monkeypatch):
     """A run that was resumed, and one that did other parts, kept what was read off before."""
     monkeypatch.setattr("likewise.explaining.burden.PART", 10)
-    model, table = planted_tree(people(80))
+    model, table = planted_tree(people(40))
     asked = {"sensitive_features": ["sex"], "favourable": True, "budget_seconds": 0.01, "folder": tmp_path}
     assert set(lw.recourse(model, table, **asked, part=(1, 2)).people.status) == {"proved"}
     solve = burden._solve

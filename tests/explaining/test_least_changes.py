@@ -64,7 +64,7 @@ def check(seed: int, family: str, people: int = 4) -> int:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_equal_to_enumeration(seed: int, family: str) -> None:
     check(100 * seed + 7, family)
 

@@ -28,7 +28,7 @@ def frontiers(draw):
     return built, np.array(base), np.array(row, int), np.array(d2), np.array(loss)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(frontiers(), st.floats(0, 100))
 def test_conjugate_is_the_maximum_over_all_points(given_points, lam):
     frontier, base, row, d2, loss = given_points
@@ -37,7 +37,7 @@ def test_conjugate_is_the_maximum_over_all_points(given_points, lam):
     np.testing.assert_allclose(frontier.conjugate(lam), worst, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(frontiers())
 def test_curve_is_concave_and_does_not_fall(given_points):
     curve = dual_curve(given_points[0])
@@ -49,7 +49,7 @@ def test_curve_is_concave_and_does_not_fall(given_points):
     assert (curve.value((a + b).ravel() / 2) >= chord - 1e-9 * (1 + np.abs(chord))).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(frontiers(), st.one_of(st.floats(0, 1e3), st.just(np.inf)), st.floats(0, 1e3))
 def test_weak_and_strong_duality(given_points, eps, lam):
     frontier = given_points[0]

@@ -53,7 +53,7 @@ def frames(draw):
         }
     ),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_inspect_never_ends_in_a_traceback(tmp_path_factory, frame, how):
     path = tmp_path_factory.mktemp("any") / "people.csv"
     try:

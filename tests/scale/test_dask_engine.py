@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -43,11 +44,13 @@ def engine():
 
 @pytest.fixture(scope="module")
 def german(tmp_path_factory):
-    data = lw.datasets.load_german()
+    german = lw.datasets.load_german()
+    frame = german.frame[["age", "credit_amount", "housing", "sex"]][:400]
+    data = SimpleNamespace(frame=frame, y=german.y[:400], domain=lw.data.TabularDomain.from_frame(frame))
     folder = tmp_path_factory.mktemp("german")
     table = data.frame.assign(credit=np.where(data.y == 1, "good", "bad"))
     for k in range(4):
-        table.iloc[250 * k : 250 * (k + 1)].to_parquet(folder / f"part-{k}.parquet", index=False)
+        table.iloc[100 * k : 100 * (k + 1)].to_parquet(folder / f"part-{k}.parquet", index=False)
     metric = lw.ExpertSubspace(["sex"], domain=data.domain).fit(data.frame).metric_
     return data, folder, metric
 
@@ -68,7 +71,7 @@ def audit_german(german, model, engine, map_folder=None, **sizes):
         ParquetTable.find(folder, ("credit", "good")),
         None,
         engine=engine,
-        sizes=Sizes(**({"part": 250, "chunk": 130} | sizes)),
+        sizes=Sizes(**({"part": 100, "chunk": 52} | sizes)),
         map_folder=map_folder,
     )
 
@@ -88,8 +91,8 @@ def test_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
     import torch
 
     data = lw.datasets.load_adult()
-    table = data.frame.assign(income=data.y)[:14_000]
-    table.to_parquet(tmp_path / "adult.parquet", index=False, row_group_size=2_200)
+    table = data.frame.assign(income=data.y)[:3_500]
+    table.to_parquet(tmp_path / "adult.parquet", index=False, row_group_size=550)
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(41, 20), torch.nn.ReLU(), torch.nn.Linear(20, 2))
     metric = lw.AttributeSubspace(["sex"], domain=data.domain).fit(data.frame_train).metric_
@@ -105,11 +108,11 @@ def test_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
         None,
     )
     # Bins as for a table too large to keep every step of.
-    sizes = Sizes(part=2_500, exact=300)
+    sizes = Sizes(part=625, exact=300)
     here = audit_asked(*given, engine=LocalEngine(), sizes=sizes)
     there = audit_asked(*given, engine=engine, sizes=sizes)
     check_same(here, there)
-    assert there.n == 14_000
+    assert there.n == 3_500
     assert there.settings["engine"] == "dask, 2 workers"
     assert there.settings["parts"] == 7
 
@@ -137,7 +140,7 @@ def test_a_worker_that_dies_twice_changes_nothing(engine, german, tmp_path):
     check_same(found, expected)
     assert sorted(path.name for path in folder.iterdir()) == ["expected", "map"]
     written, wanted = (pd.read_parquet(folder / name) for name in ("map", "expected"))
-    assert written["person"].tolist() == list(range(1000))
+    assert written["person"].tolist() == list(range(400))
     pd.testing.assert_frame_equal(written, wanted)
 
 
@@ -155,7 +158,7 @@ def test_the_model_is_opened_once_in_each_worker(engine, german, tmp_path):
 
     folder = tmp_path / "opened"
     folder.mkdir()
-    found = audit_german(german, Model(folder), engine, part=100, chunk=100)
+    found = audit_german(german, Model(folder), engine, part=40, chunk=40)
     assert found.settings["parts"] == 12
     workers = [path.name.split("-")[0] for path in folder.iterdir()]
     assert 1 <= len(workers) <= 2
@@ -189,9 +192,9 @@ def test_the_command_gives_the_same_document(engine, german, tmp_path, monkeypat
         out, err = capsys.readouterr()
         assert not ended.value.code, err
         documents.append(json.loads(out))
-    assert "500 people are read part by part" in err
+    assert "200 people are read part by part" in err
     assert documents[0]["numbers"] == documents[1]["numbers"]
-    assert len(pd.read_parquet("map.parquet")) == 500
+    assert len(pd.read_parquet("map.parquet")) == 200
 
 
 def test_a_search_of_ones_own_gives_the_bits_of_the_local_engine(engine, german, monkeypatch):
@@ -218,12 +221,12 @@ def test_a_search_of_ones_own_gives_the_bits_of_the_local_engine(engine, german,
 
 def small_people(folder):
     rng = np.random.default_rng(0)
-    sex = rng.choice(["f", "m"], 60)
+    sex = rng.choice(["f", "m"], 24)
     people = pd.DataFrame(
-        {"age": rng.integers(20, 60, 60), "pay": rng.normal(30, 8, 60).round(1), "sex": sex}
+        {"age": rng.integers(20, 60, 24), "pay": rng.normal(30, 8, 24).round(1), "sex": sex}
     )
-    y = ((people["pay"] - 30) / 8 + (sex == "m") + rng.normal(0, 0.5, 60) > 0.5).to_numpy().astype(int)
-    for k, at in enumerate(np.split(np.arange(60), 4)):
+    y = ((people["pay"] - 30) / 8 + (sex == "m") + rng.normal(0, 0.5, 24) > 0.5).to_numpy().astype(int)
+    for k, at in enumerate(np.split(np.arange(24), 4)):
         people.iloc[at].assign(paid=y[at]).to_parquet(folder / f"{k}.parquet", index=False)
     domain = lw.data.TabularDomain.from_frame(people)
     return people, y, domain, lw.AttributeSubspace(["sex"], domain=domain).fit(people).metric_

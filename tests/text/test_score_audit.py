@@ -258,8 +258,8 @@ def test_power_is_what_simulated_audits_find(design, n_texts, effect):
 
 def test_texts_needed_is_the_least_number_with_that_power():
     design = AuditDesign(text_sd=0.3, repeat_sd=0.6, repeats=2, n_placebos=2)
-    n = design.texts_needed(0.25, power=0.8)
-    assert design.power(n, 0.25) >= 0.8 > design.power(n - 1, 0.25)
+    n = design.texts_needed(0.6, power=0.8)
+    assert design.power(n, 0.6) >= 0.8 > design.power(n - 1, 0.6)
     assert design.calls(10) == 10 * 4 * 2
 
 

@@ -1,4 +1,4 @@
-"""Estimate ≤ brute force ≤ Bound on 300 random small models, and equality where the engine says closed.
+"""Estimate ≤ brute force ≤ Bound on 150 random small models of every kind of loss and output, and equality where the engine says closed.
 
 The models answer in single precision; the truth is what they themselves answer on every row that can exist.
 """
@@ -176,9 +176,9 @@ def value_by_search(loss, cost, free, eps):
     return min(dual(low), dual(high), dual((low + high) / 2), dual(0.0))
 
 
-@pytest.mark.parametrize("first", range(0, 312, 24))
+@pytest.mark.parametrize("first", range(0, 156, 12))
 def test_estimate_truth_bound(first):
-    for seed in range(first, first + 24):
+    for seed in range(first, first + 12):
         case, eps = random_case(seed), EPS[seed % 4]
         every = tables(case)
         truth = value_by_search(*every, eps)
