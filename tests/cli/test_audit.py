@@ -427,7 +427,7 @@ OPTIONS = [
     (["--set", "serch=exact"], "no key 'serch' (did you mean 'search'?)."),
     (["--read", "missing"], "write missing=HOW"),
     (["--trust", "everything"], "is not pickle, process or a package.Type"),
-    (["--set", "engine=spark"], "--set engine must be local, dask"),
+    (["--set", "engine=spark"], "'engine' must be local, dask"),
     (["--config", "nothing.toml"], "there is no file"),
 ]
 

@@ -1,3 +1,5 @@
+import inspect
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -5,6 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+import likewise as lw
 from likewise.core.checks import check_integer, check_labels, check_matrix, check_number, check_same_length
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas, to_same_library
@@ -74,8 +77,8 @@ def test_lengths_and_numbers():
     assert check_same_length("f", X=[1, 2], y=[1, 2], group=None) == 2
     with pytest.raises(InputError, match="X has 2 rows, y has 1"):
         check_same_length("f", X=[1, 2], y=[1])
-    assert check_number("0.5", owner="f", name="eps", low=0) == 0.5
-    for bad in [-1, np.nan, np.inf, "much", None]:
+    assert check_number(np.float32(0.5), owner="f", name="eps", low=0) == 0.5
+    for bad in [-1, np.nan, np.inf, "much", "0.5", None, True]:
         with pytest.raises(InputError, match="'eps' must be a finite number >= 0"):
             check_number(bad, owner="f", name="eps", low=0)
     with pytest.raises(InputError, match="> 0 and < 1"):
@@ -108,3 +111,45 @@ def test_what_is_no_whole_number(value):
         InputError, match=r"train: 'steps' must be a whole number >= 1, or None, got .*\. Pass 10\."
     ):
         check_integer(value, owner="train", name="steps", low=1, besides="None", remedy="Pass 10.")
+
+
+# Of each parameter that means the same everywhere, values that mean nothing.
+WRONG = {
+    "X": [pd.DataFrame({"sex": []})],
+    "eps": [True, "0.1", -1, np.nan],
+    "delta": ["x"],
+    "tau": [-1],
+    "limit": [2],
+    "tolerance": [True],
+    "confidence": [None, 95],
+    "test_share": [1],
+    "budget_seconds": [True, "x", 0],
+    "random_state": [-1, "a", True],
+    "alternatives": [1.5],
+    "n_jobs": [-1],
+    "max_regions": [0, -5, "x"],
+    "sample": [0, "x"],
+    "missing": ["foo", ["drop"]],
+    "encoded": ["maybe"],
+    "domain": ["x"],
+    "search": [[], ()],
+    "progress": [3],
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [
+        (verb, name)
+        for verb in (lw.audit, lw.verify, lw.explain, lw.recourse, lw.improve)
+        for name in WRONG
+        if name in inspect.signature(verb).parameters
+    ],
+)
+def test_every_verb_refuses_what_a_parameter_cannot_mean(verb, name):
+    people = pd.DataFrame({"age": [20, 30, 40, 50] * 9, "sex": ["F", "M"] * 18})
+    right = {"model": lambda frame: frame["age"] / 100, "X": people, "y": [0, 1] * 18, "row": 0}
+    needed = {one: right[one] for one, p in inspect.signature(verb).parameters.items() if one in right}
+    for value in WRONG[name]:
+        with pytest.raises(InputError, match=rf"{verb.__name__}: {name!r} (must be|has no rows)"):
+            verb(**needed | {"sensitive_features": ["sex"], name: value})

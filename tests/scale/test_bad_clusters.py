@@ -44,7 +44,7 @@ def test_the_command_leaves_with_2_and_writes_nothing(closed, tmp_path, monkeypa
     monkeypatch.setattr("likewise.auditing.partitions.dask.TIMEOUT", 0.5)
     for more, said in (
         (["--set", f"engine=dask:{closed}"], "No Dask scheduler answers"),
-        (["--set", "engine=local:2"], "--set engine must be local, dask"),
+        (["--set", "engine=local:2"], "'engine' must be local, dask"),
         (["-o", "people.parquet"], "exists"),
         (["-o", "none/map.parquet"], "does not exist"),
     ):

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.case import Case, with_encoding
 from likewise.auditing.first_answer import AuditRequest, answer_first_question, guess_favourable
-from likewise.auditing.partitions.engine import Engine, LocalEngine
+from likewise.auditing.partitions.engine import Engine, LocalEngine, read_engine
 from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.results.audit_result import AuditResult, Scope
 from likewise.auditing.sources import table_case
-from likewise.core.checks import python_scalar
-from likewise.core.errors import InputError
+from likewise.core.checks import check_parameters, python_scalar
+from likewise.core.errors import InputError, bad_parameter
 from likewise.core.plain import plain_cell
 from likewise.core.text import option
 from likewise.counterfactuals.edits import edited_columns
@@ -55,7 +55,7 @@ def audit(
     confidence: float = 0.95,
     random_state: int = 0,
     tolerance: float | None = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     map_folder: str | Path | None = None,
     progress: bool | OnProgress = False,
 ) -> AuditResult:
@@ -108,7 +108,8 @@ def audit(
         and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
         carries its own choices: ``[CandidateSearch(), GradientSearch(restarts=4)]``.
     loss : str or Loss, optional
-        What a prediction costs; by default that of a `Model`, and cross-entropy for everything else.
+        What a prediction costs; by default that of a `Model`; else cross-entropy, the 0–1 loss of a classifier without
+        probabilities, and the squared error of a model that predicts numbers.
     edits : mapping, Edit, or sequence, optional
         More columns whose values twins exchange, in the language of `correspondence_study`:
         ``["race", Edit("relationship", ("Husband", "Wife"))]``. What the metric was told is sensitive, and whole
@@ -134,9 +135,10 @@ def audit(
     tolerance : float, optional
         For a model that predicts numbers: count the people whose prediction changes by more than this, up or down, when
         only the sensitive columns change.
-    engine : Engine, optional
+    engine : Engine or str, optional
         Where the parts of Parquet files are worked on; default in this process. `likewise.auditing.partitions.DaskEngine` has
-        workers on this machine or on a cluster. The numbers are the same.
+        workers on this machine or on a cluster, and so have "dask", "dask:WORKERS" and "dask:ADDRESS". The numbers are the
+        same.
     map_folder : path, optional
         Of Parquet files: write the unfair map of everybody here, as a folder of Parquet files. The result itself
         holds the thousand most harmed people.
@@ -174,6 +176,8 @@ def audit(
     >>> round(result.pure_gap, 3), result.pure_map.top(1)["changed"].item()
     (0.243, 'sex')
     """
+    check_parameters(audit, locals())
+    engine = None if engine is None else read_engine(engine)
     more = (metric, eps, delta, tau, search, edits, map_folder)
     columns = metric is None or (isinstance(metric, str) and metric == "columns")
     if eps is None:
@@ -200,6 +204,10 @@ def audit(
     )
     runs: dict[str, Any] = {"engine": engine, "map_folder": map_folder, "progress": progress}
     if sensitive_features is None:
+        if isinstance(metric, str):
+            allowed = "a FairMetric or a learner, or with 'sensitive_features' also 'columns' or 'learned'"
+            remedy = "Name the columns that decisions should not depend on: sensitive_features=['sex']."
+            raise bad_parameter("audit", "metric", allowed, repr(metric), remedy)
         if metric is None or y is None:
             absent = "metric" if metric is None else "y"
             raise InputError(
@@ -207,7 +215,7 @@ def audit(
             )
         return audit_asked(asked, X, y, **runs)
     # Workers that read the table for its preparation stay for the audit.
-    with engine or nullcontext():
+    with engine if engine is not None and isinstance(X, (str, Path)) else nullcontext():
         case = table_case(
             asked, X, y, sensitive_features, favourable=favourable, missing=missing, engine=engine
         )

@@ -23,7 +23,7 @@ from likewise.auditing.results.audit_result import AuditResult, Scope, Sensitive
 from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.sensitive import enumerate_sensitive, sensitive_values
 from likewise.auditing.search.contract import Budget, Search, read_searches
-from likewise.core.checks import IntArray, check_number, check_share
+from likewise.core.checks import IntArray, check_parameters
 from likewise.core.errors import InputError, installed_versions
 from likewise.core.intervals import proportion_interval
 from likewise.core.messages import Message
@@ -65,12 +65,7 @@ class AuditRequest:
     labelled: bool = True
 
     def __post_init__(self) -> None:
-        eps = {} if isinstance(self.eps, Mapping) else {"eps": self.eps}
-        for name, number in (eps | {"delta": self.delta or 0.0, "tau": self.tau}).items():
-            check_number(number, owner="audit", name=name, low=0.0)
-        if self.limit is not None:
-            check_number(self.limit, owner="audit", name="limit", low=0.0, high=1.0)
-        check_share(self.confidence, owner="audit", name="confidence")
+        check_parameters(type(self), vars(self), owner="audit")
 
     @classmethod
     def of(cls, *, search: Any = None, budget_seconds: float | None = None, **asked: Any) -> AuditRequest:

@@ -35,7 +35,7 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.constructors import reexpress
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.metric import COSTS_NOTHING
-from likewise.models import Model, as_model
+from likewise.models import Model
 from likewise.models.losses import as_loss
 from likewise.models.matching import answers_frames
 from likewise.models.model_files import LoadedModel
@@ -309,12 +309,10 @@ class AuditProblem(AuditedPeople):
 def _adapter(model: Any, X: Any, loss: Any) -> Model:
     if isinstance(model, Model):
         return model if loss is None or as_loss(loss) == model.loss else model.with_loss(loss)
-    loss = "cross_entropy" if loss is None else loss
+    loaded = LoadedModel(model, "import path")
     # What does not say which columns it takes gets what the user passes: a table if X is one.
-    table = is_frame(X) and answers_frames(
-        LoadedModel(model, "import path"), to_pandas(X, owner="audit", name="X").head(5)
-    )
-    return as_model(model, loss=loss, takes_frame=True if table else None)
+    table = is_frame(X) and answers_frames(loaded, to_pandas(X, owner="audit", name="X").head(5))
+    return loaded.under("auto" if loss is None else loss, True if table else None)
 
 
 def _ready_domain(

@@ -32,20 +32,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_engine(where: str | None, map_folder: Path | None, progress: Progress) -> Iterator[Engine | None]:
-    """Start or reach what ``--set engine`` names: what follows ``dask:``, or None for this process."""
-    if where is None:
-        from likewise.auditing.partitions.engine import LocalEngine
+def open_engine(engine: Engine, map_folder: Path | None, progress: Progress) -> Iterator[Engine | None]:
+    """Start or reach what ``--set engine`` names; None for this process."""
+    from likewise.auditing.partitions.engine import LocalEngine
 
-        yield None if map_folder is None else LocalEngine()
+    if isinstance(engine, LocalEngine):
+        yield None if map_folder is None else engine
         return
-    from likewise.auditing.partitions.dask import DaskEngine
-
-    workers = int(where) if where.isdigit() else 2
-    address = None if where.isdigit() else where or None
     with ExitStack() as opened:
-        with progress.stage("Connecting to workers" if address else "Starting workers"):
-            dask = opened.enter_context(DaskEngine(address, workers))
+        with progress.stage("Reaching workers"):
+            dask = opened.enter_context(engine)
         if dask.dashboard is None:
             progress.note("install bokeh to watch the workers on Dask's dashboard.")
         elif not progress.shown:  # else it is shown beside the bar
@@ -53,12 +49,12 @@ def open_engine(where: str | None, map_folder: Path | None, progress: Progress) 
         yield dask
 
 
-def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) -> str | None:
-    """Refuse what does not go together, before anything is read; return where the workers are, if there are any."""
+def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) -> Engine:
+    """Refuse what does not go together, before anything is read; return the engine."""
+    from likewise.auditing.partitions.engine import read_engine
+
     check_choices(choices)
-    name, _, where = engine.partition(":")
-    if name not in ("local", "dask") or (name == "local" and where) or where == "0":
-        raise InputError(f"--set engine must be local, dask, dask:WORKERS or dask:ADDRESS, got {engine!r}.")
+    found = read_engine(engine, owner="--set")
     if explore and outputs.get("html") is None:
         raise InputError("--set explore=yes is about the page. Name it: -o FILE.html.")
     if (map_folder := outputs.get("parquet")) is not None:
@@ -69,7 +65,7 @@ def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) 
         from likewise.report.evidence.folder import check_folder
 
         check_folder(evidence, overwrite=outputs.force)
-    return None if name == "local" else where
+    return found
 
 
 @verb(
@@ -111,7 +107,7 @@ def command(
     of Parquet files ('people/*.parquet') is read part by part.
     """
     choices = AuditChoices(**given)
-    where = _check(choices, outputs, engine, explore)
+    found = _check(choices, outputs, engine, explore)
     if sign is not None:
         from likewise.report.evidence.signing import Signer
 
@@ -121,7 +117,7 @@ def command(
     progress = Progress(outputs.quiet)
     loaded = load(model, trust, progress)
     map_folder = outputs.get("parquet")
-    with open_engine(where, map_folder, progress) as runner:
+    with open_engine(found, map_folder, progress) as runner:
         audited = run_audit(
             loaded, table, choices, progress, runner, map_folder, diagnose=diagnose, explore=explore
         )

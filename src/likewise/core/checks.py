@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
+from pathlib import PurePath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -225,13 +228,15 @@ def check_number(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """Return a finite number within bounds, or raise an error that names them."""
+    """Return a finite number within bounds, or raise an error that names them; neither a truth value nor a text is one."""
     words = []
     if low > -np.inf:
         words.append(f"{'>' if open_low else '>='} {low:g}")
     if high < np.inf:
         words.append(f"{'<' if open_high else '<='} {high:g}")
     allowed = "a finite number" + (" " + " and ".join(words) if words else "")
+    if isinstance(value, (bool, np.bool_, str)):
+        raise bad_parameter(owner, name, allowed, value)
     try:
         number = float(value)
     except (TypeError, ValueError) as error:
@@ -270,3 +275,58 @@ def check_integer(
         )
         raise bad_parameter(owner, name, allowed, value, remedy)
     return number
+
+
+# Parameters that mean the same in every verb.
+
+
+def check_parameters(verb: Callable[..., Any], given: Mapping[str, Any], *, owner: str = "") -> None:
+    """Check what a verb was given for the parameters below; None is right where it is the default."""
+    for name, parameter in inspect.signature(verb).parameters.items():
+        if name in _PARAMETERS and not (given[name] is None and parameter.default is None):
+            _PARAMETERS[name](given[name], owner=owner or verb.__name__, name=name)
+
+
+def _check(allowed: str, right: Callable[[Any], bool]) -> Callable[..., None]:
+    def check(value: Any, *, owner: str, name: str) -> None:
+        if not right(value):
+            shown = (
+                repr(value)
+                if isinstance(value, (str, int, float, tuple, list))
+                else f"a {type(value).__name__}"
+            )
+            raise bad_parameter(owner, name, allowed, shown)
+
+    return check
+
+
+def _check_budget(value: Any, **names: Any) -> None:
+    if not isinstance(value, Mapping):  # in units of the table, which the metric turns into a number
+        check_number(value, low=0, **names)
+
+
+def _check_people(value: Any, *, owner: str, name: str) -> None:
+    if hasattr(value, "__len__") and not isinstance(value, (str, PurePath)) and not len(value):
+        raise InputError(f"{owner}: {name!r} has no rows. Pass a table with people in it.")
+
+
+_PARAMETERS: Mapping[str, Callable[..., Any]] = {
+    "X": _check_people,
+    "eps": _check_budget,
+    **dict.fromkeys(("delta", "tau", "tolerance"), partial(check_number, low=0)),
+    "limit": partial(check_number, low=0, high=1),
+    **dict.fromkeys(("confidence", "test_share"), check_share),
+    "budget_seconds": partial(check_number, low=0, open_low=True),
+    **dict.fromkeys(("random_state", "alternatives", "n_jobs"), partial(check_integer, low=0)),
+    **dict.fromkeys(("max_regions", "sample"), partial(check_integer, low=1)),
+    "missing": partial(check_choice, choices=("auto", "keep", "drop", "category", "impute")),
+    "encoded": _check("True, False or None", lambda value: isinstance(value, (bool, np.bool_))),
+    "domain": _check(
+        "a domain, such as TabularDomain.from_frame(X)", lambda value: hasattr(value, "nearest_valid")
+    ),
+    "search": _check(
+        "'auto', another search, or a list of one or more",
+        lambda value: not hasattr(value, "__len__") or len(value) > 0,
+    ),
+    "progress": _check("True, False or a function", lambda value: isinstance(value, bool) or callable(value)),
+}

@@ -15,7 +15,7 @@ import pandas as pd
 
 from likewise._version import __version__
 from likewise.auditing.worst_case import OnProgress
-from likewise.core.checks import BoolArray, FloatArray, check_number, check_share
+from likewise.core.checks import BoolArray, FloatArray, check_parameters
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.files import LARGEST_RESULT, atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
@@ -177,7 +177,7 @@ def recourse(
     <Recourse: 4 of 4 refused people, 100.0% proved, unequal 0.000 [0.000, 0.602]>
     """
     owner = "recourse"
-    check_number(budget_seconds, owner=owner, name="budget_seconds", low=0, open_low=True)
+    check_parameters(recourse, locals())
     asked = ExplanationRequest(
         favourable, actions, rules, cost, Effort(2_000_000, float(budget_seconds)), random_state
     )
@@ -198,13 +198,12 @@ def recourse_of(
 ) -> Recourse:
     """Find the least changes of the refused people of a situation."""
     owner = situation.owner
-    check_share(confidence, owner=owner, name="confidence")
+    check_parameters(recourse_of, locals(), owner=owner)
     # Findings against model and table are raised before anything is computed.
     _, numbers = situation.findings, situation.refused
     if sample is not None:
-        check_number(sample, owner=owner, name="sample", low=1)
         rng = np.random.default_rng(situation.request.random_state)
-        numbers = np.sort(rng.choice(numbers, size=min(int(sample), len(numbers)), replace=False))
+        numbers = np.sort(rng.choice(numbers, size=min(sample, len(numbers)), replace=False))
     parts = [numbers[first : first + PART] for first in range(0, len(numbers), PART)]
     if part is not None and (len(part) != 2 or not 1 <= part[0] <= part[1]):
         raise bad_parameter(owner, "part", "(k, n) with 1 ≤ k ≤ n", part)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import BoolArray, FloatArray, check_number
+from likewise.core.checks import BoolArray, FloatArray, check_parameters
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.plain import Written, plain_cell
 from likewise.data.case import Counted
@@ -226,8 +226,7 @@ def explain(
     >>> explain(tree, people, row=0, sensitive_features=["sex"], favourable=1)
     <Explanation: row 0, 0, hours: 10 → 26 (proved)>
     """
-    check_number(budget_seconds, owner="explain", name="budget_seconds", low=0, open_low=True)
-    check_number(alternatives, owner="explain", name="alternatives", low=0)
+    check_parameters(explain, locals())
     asked = ExplanationRequest(
         favourable, actions, rules, cost, Effort(10_000_000, float(budget_seconds)), random_state
     )

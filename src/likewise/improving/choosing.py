@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.checks import check_integer, check_share
+from likewise.core.checks import check_parameters
 from likewise.core.errors import NotConvergedError, bad_parameter, is_installed
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edits
@@ -199,9 +199,7 @@ def improve(
     >>> result.chosen, result.unseen.surprises
     ('blind', ())
     """
-    check_share(confidence, owner="improve", name="confidence")
-    check_integer(n_jobs, owner="improve", name="n_jobs", low=0)
-    check_integer(random_state, owner="improve", name="random_state", low=0)
+    check_parameters(improve, locals())
     chosen_by = Rule() if rule is None else rule
     if not isinstance(chosen_by, Rule):
         raise bad_parameter("improve", "rule", "a Rule", f"a {type(rule).__name__}")

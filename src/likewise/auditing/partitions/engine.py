@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from likewise.core.errors import bad_parameter
+
 
 class Engine(ABC):
     """Runs a function over parts. `map` is all that an engine of your own must have.
@@ -95,3 +97,18 @@ class LocalEngine(Engine):
     def describe(self) -> str:
         """Say that it is this process."""
         return "local"
+
+
+def read_engine(engine: Engine | str, *, owner: str = "audit") -> Engine:
+    """Return an engine, or the one that a word names."""
+    if isinstance(engine, Engine):
+        return engine
+    name, _, where = engine.partition(":") if isinstance(engine, str) else ("", "", "")
+    if name not in ("local", "dask") or (name == "local" and where) or where == "0":
+        allowed = "local, dask, dask:WORKERS, dask:ADDRESS or an Engine"
+        raise bad_parameter(owner, "engine", allowed, engine)
+    if name == "local":
+        return LocalEngine()
+    from likewise.auditing.partitions.dask import DaskEngine
+
+    return DaskEngine(workers=int(where)) if where.isdigit() else DaskEngine(where or None)

@@ -34,7 +34,7 @@ from likewise.auditing.verification.preparation import (
     read_values,
 )
 from likewise.auditing.verification.undecided_regions import UndecidedRegions, describe
-from likewise.core.checks import check_labels, check_same_length
+from likewise.core.checks import check_labels, check_parameters, check_same_length
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
 from likewise.core.messages import Message
 from likewise.core.plain import beside
@@ -207,7 +207,9 @@ def verify(
     0   20    0         0     0   0
     1   20    1         1     0   0
     """
-    _check_budget(budget_seconds)
+    check_parameters(verify, locals())
+    if isinstance(progress, bool):
+        raise bad_parameter("verify", "progress", "a function", progress)
     names = sensitive_names(sensitive_features, "verify")
     choices: dict[str, Any] = {
         "seconds": budget_seconds,
@@ -374,7 +376,7 @@ def verify_family(
     progress: Callable[[Verification], None] | None = None,
 ) -> Verification:
     """Prove what `verify` proves of a family that is at hand already; examples are rows of values."""
-    _check_budget(budget_seconds)
+    check_parameters(verify_family, locals(), owner="verify")
     SensitiveValues.of(family.layout, sensitive_features)
     values = read_values(family, sensitive_features)
     start = Verification(0.0, 0.0, 1.0, None, pd.DataFrame(), sensitive_features=tuple(sensitive_features))
@@ -391,11 +393,6 @@ def verify_family(
         return _with_shares(replace(start, examples=_listed(pairs)), work, spent, stopped)
 
     return _prove(family, values, examples, known, budget_seconds, max_regions, progress)
-
-
-def _check_budget(seconds: float) -> None:
-    if not seconds > 0:
-        raise bad_parameter("verify", "budget_seconds", allowed="a number above 0", got=seconds)
 
 
 def _prove(
