@@ -96,6 +96,7 @@ def test_groups_come_from_names_and_no_name_is_written(run, case, tmp_path, how)
         (("--groups-from", "sex:nobody"), "'nobody'"),
         (("--groups-from", "surgeo:given"), "one of"),
         (("--sensitive", "sex", "--known", "seen"), "--known goes with"),
+        (("--sensitive", "sex", "--reference", "zz"), "--reference goes with"),
         (("--sensitive", "sex", "--legitimate", "shoe"), "'shoe'"),
     ],
 )

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -524,3 +524,64 @@ def test_numbers_that_are_no_counts_fit_on_a_line():
     lines = str(lw.audit(lambda table: table["x"] + 20.0 * table["s"], people, sensitive_features=["s"]))
     assert "s: -0.0446416 → 0.0506801" in lines
     assert "at most" not in lines
+
+
+def test_an_answer_that_names_its_rows_is_put_in_their_order():
+    """Broke once: a function that sorts its table was said to answer differently when it is asked again."""
+    frame, _ = base()
+
+    def score(rows):
+        return 0.3 + 0.2 * rows["skill"].clip(-1, 1) + 0.3 * (rows["sex"] == "M")
+
+    def score_sorted(rows):
+        return score(rows.sort_values("age"))
+
+    mixed = frame.sample(frac=1, random_state=0)
+    for table in (frame, mixed):
+        plain = lw.audit(score, table, sensitive_features=["sex"])
+        found = lw.audit(score_sorted, table, sensitive_features=["sex"])
+        assert (str(found.changed), found.findings) == (str(plain.changed), plain.findings)
+        assert plain.changed.count > 0
+
+
+def test_what_predicts_numbers_costs_its_squared_error_unless_another_loss_is_named():
+    frame, _ = base()
+    frame["sex"] = (frame["sex"] == "M").astype(int)
+    table, y = frame[["skill", "age", "sex"]], frame["skill"] + frame["sex"]
+    metric = lw.ExpertSubspace(["sex"]).fit(table).metric_
+    share = 1 / (1 + np.exp(-y))
+    models = [(LinearRegression().fit(table, y), y)]
+    xgboost = pytest.importorskip("xgboost")
+    models.append((xgboost.XGBRegressor(objective="reg:logistic", n_estimators=3).fit(table, share), share))
+    for model, labels in models:
+        assert lw.audit(model, table, labels, sensitive_features=["sex"]).settings["loss"] == "squared"
+        named = lw.audit(model, table, labels, metric=metric, eps=0.0, loss="squared")
+        assert named.settings["loss"] == "squared"
+    assert lw.audit(models[0][0], table, y, metric=metric, eps=0.0).settings["loss"] == "squared"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"sensitive_features": base()[0]["sex"]},
+            "list of names of columns of 'X'.* got a Series of values",
+        ),
+        (
+            {"sensitive_features": None, "metric": "columns"},
+            "'columns' or 'learned', got 'columns'. Name the col",
+        ),
+        (
+            {"y": np.where(base()[0]["sex"] == "M", np.nan, base()[1] == "yes")},
+            r"one value only \(F\) among \d+ of 160 people",
+        ),
+        ({"engine": "spark"}, "'engine' must be local, dask, dask:WORKERS"),
+        ({"engine": "dask"}, "'engine' and 'map_folder' are for Parquet files"),
+        ({"model": lambda rows: np.full(len(rows), 0.5 + 1j)}, "complex numbers"),
+    ],
+)
+def test_a_message_names_what_is_wrong(given, said):
+    frame, y = base()
+    asked = {"model": lambda rows: rows["age"] / 100, "y": y == "yes", "sensitive_features": ["sex"]} | given
+    with pytest.raises(lw.LikewiseError, match=said):
+        lw.audit(X=frame, **asked)

@@ -137,6 +137,8 @@ def test_parts_of_another_model_are_refused(tmp_path, readable):
     pd.testing.assert_frame_equal(lw.recourse(model(33), table, **asked).people, first.people)
     with pytest.raises(InputError, match="another model"):
         lw.recourse(model(38), table, **asked)
+    with pytest.raises(InputError, match="another model, table or setting"):
+        lw.recourse(model(33), table, **asked, budget_seconds=9.0)
 
 
 @pytest.mark.parametrize("how", ["cut", "noise", "text", "empty", "others", "narrow", "status"])
@@ -229,3 +231,21 @@ def test_nothing_is_claimed_of_a_model_and_a_table_that_do_not_belong_together()
         lw.recourse(model, raw, sensitive_features=["sex"], favourable=1)
     with pytest.raises(NotConvergedError, match="could not be answered"):
         lw.explain(model, raw, 0, sensitive_features=["sex"], favourable=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"actions": {"sex": "up"}}, "'actions' must be about columns that are not sensitive.* got 'sex'"),
+        (
+            {"reason_codes": {"hour": "Too few"}},
+            "'reason_codes': 'X' has no column 'hour' .did you mean 'hours'",
+        ),
+    ],
+)
+def test_what_is_said_of_columns_names_columns_that_it_can_be_said_of(given, said):
+    table = people(40)
+    with pytest.raises(InputError, match=said):
+        lw.explain(Planted().predict, table, 0, sensitive_features=["sex"], favourable=1, **given)
+    fine = {"actions": {"sex": "fixed"}, "reason_codes": {"hours": "Too few"}}
+    lw.explain(Planted().predict, table, 0, sensitive_features=["sex"], favourable=1, **fine)

@@ -247,7 +247,7 @@ def audit_case(
     matched, asked, table = case.matched, case.request, case.table
     columns, edits = matched.domain.columns_, asked.edits or ()
     single = {column.name for column in columns if len(column.categories) <= 1}
-    check_varied(case.people, [name for name in case.sensitive if name in single])
+    check_varied(case.people, [name for name in case.sensitive if name in single], case.found.people)
     favourable = _favourable_class(case)  # an unknown one is said before the audit is run
     free, edited = {column.name for column in columns if not column.immutable}, edited_columns(edits)
     sensitive = [name for name in case.sensitive if name in free and name not in edited]

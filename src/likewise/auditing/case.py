@@ -191,7 +191,9 @@ def match_people(
     )
     if loss == "auto" and favourable is None and (not people.values or quantities):
         some = people.filled.head(_TRIED)
-        loss = "squared" if predicts_numbers(loaded, some if held is None else held.restored(some)) else loss
+        numbers = quantities and _is_regressor(loaded.native)
+        if numbers or predicts_numbers(loaded, some if held is None else held.restored(some)):
+            loss = "squared"
     matched = match_model(
         loaded,
         people.filled,
@@ -222,6 +224,12 @@ def match_people(
         *found.notes,
     )
     return replace(found, notes=said)
+
+
+def _is_regressor(native: Any) -> bool:
+    from sklearn.base import BaseEstimator, is_regressor
+
+    return isinstance(native, BaseEstimator) and is_regressor(native)
 
 
 def _with_class_names(matched: Matched, values: Sequence[Any], favourable: Any) -> Matched:
@@ -398,7 +406,7 @@ def prepare_case(
     source: str | None = None,
 ) -> Case:
     """Bring a model and people together; `request` has the edits as parts, and a loss or None."""
-    check_varied(people.frame, [name for name in sensitive if people.frame[name].isna().all()])
+    check_varied(people.frame, [name for name in sensitive if people.frame[name].isna().all()], people)
     found = match_people(
         loaded,
         people,

@@ -6,7 +6,7 @@ import atexit
 import glob
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -277,9 +277,11 @@ def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None
 
 def sensitive_names(names: Any, owner: str, *, some: bool = True) -> tuple[str, ...]:
     """Return the sensitive columns, each once, or raise if no list, or none of `some`, was passed."""
-    if isinstance(names, str) or (some and not len(names)):
-        allowed = "a list of columns, such as ['sex']"
-        raise bad_parameter(owner, "sensitive_features", allowed=allowed, got=names)
+    values = isinstance(names, pd.Series) or is_frame(names)
+    if isinstance(names, str) or values or not isinstance(names, Iterable) or (some and not len(names)):  # type: ignore[arg-type]
+        allowed = "a list of names of columns of 'X', such as ['sex']"
+        got = f"a {type(names).__name__} of values" if values else names
+        raise bad_parameter(owner, "sensitive_features", allowed=allowed, got=got)
     return tuple(dict.fromkeys(names))
 
 

@@ -67,6 +67,8 @@ def command(
         raise InputError("Name one attribute: --sensitive COLUMN once, or --groups-from HOW:COLUMNS.")
     if known and groups_from is None:
         raise InputError("--known goes with --groups-from.")
+    if reference and groups_from is None:
+        raise InputError("--reference goes with --groups-from.")
     if groups_from is not None and not given["favourable"]:
         raise InputError("--groups-from compares rates of a decision: name it with --favourable VALUE.")
     names = groups_from.partition(":")[2].split(",") if groups_from else []

@@ -153,12 +153,15 @@ def check_finite(frame: pd.DataFrame) -> None:
             )
 
 
-def check_varied(frame: pd.DataFrame, sensitive: Sequence[str]) -> None:
+def check_varied(frame: pd.DataFrame, sensitive: Sequence[str], people: People | None = None) -> None:
     """Refuse a sensitive column with one value: then "no decision changes" would say nothing."""
+    supplied = None if people is None or people.sampled or people.total else people.supplied
     for name in sensitive:
         values = frame[name].dropna().unique()
         if len(values) < 2:
             said = f"one value only ({values[0]})" if len(values) else "no value"
+            if supplied is not None and supplied > len(frame):
+                said += f" among {len(frame):,} of {supplied:,} people (the others lack a label or a value)"
             raise InputError(
                 f"The sensitive column {name!r} has {said}, so there is no other to compare with. Name another "
                 f"column ({option('sensitive')}), or pass a table with people of other values."

@@ -36,7 +36,7 @@ def first_line(text: str) -> str:
 
 
 def split_cells(line: str, separator: str) -> list[str]:
-    """Cut a line into cells; a quoted cell may hold the separator, and two quotes in it are one."""
+    """Cut a line into cells; a quoted cell may hold the separator, and two quotes in it are one; spaces at its end stay."""
     cells: list[str] = []
     start = 0
     part = re.compile(
@@ -47,7 +47,7 @@ def split_cells(line: str, separator: str) -> list[str]:
         if found is None:
             return cells
         quoted, plain = found.groups()
-        cells.append(quoted.replace('""', '"') if quoted is not None else plain.strip())
+        cells.append(quoted.replace('""', '"') if quoted is not None else plain.lstrip())
         if found.end() >= len(line):
             return cells
         start = found.end() + 1

@@ -321,6 +321,7 @@ class _Store:
             "model": situation.digest,
             "people": hashlib.sha256(np.asarray(numbers).tobytes()).hexdigest(),
             "favourable": situation.favourable,
+            "effort": vars(situation.request.effort),
             **situation.settings,
         }
         text = json.dumps(said, sort_keys=True, default=str)

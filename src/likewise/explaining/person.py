@@ -11,6 +11,7 @@ import pandas as pd
 
 from likewise.core.checks import BoolArray, FloatArray, check_parameters
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_columns
 from likewise.core.plain import Written, plain_cell
 from likewise.data.case import Counted
 from likewise.explaining.engine import Effort, Status
@@ -239,6 +240,7 @@ def explain_person(
 ) -> Explanation:
     """Explain the decision about one of the people of a situation."""
     codes = read_reason_codes(reason_codes, owner=situation.owner)
+    check_columns(situation.found.people.frame, codes, owner=f"{situation.owner}, 'reason_codes'", name="X")
     number, findings = _number(situation, row), situation.findings
     own, gaps = situation.people[number], situation.gaps[number]
     refused = bool(situation.decisions[number] != situation.favourable)

@@ -24,7 +24,7 @@ from likewise.core.plain import plain_cell
 from likewise.counterfactuals.plausibility import learn_rules
 from likewise.counterfactuals.rules import Rules, read_rules
 from likewise.explaining.engine import Effort, Engine, Least, SearchEngine, Status
-from likewise.explaining.moves import CostUnit, Moves
+from likewise.explaining.moves import CostUnit, Moves, read_action
 from likewise.explaining.networks import MOST_LISTED, LinearEngine, NetworkEngine
 from likewise.explaining.trees import TreeEngine
 
@@ -350,6 +350,10 @@ def situation_of(
         raise InputError(
             f"{owner}: the model predicts numbers, and what is explained are decisions. Pass a classifier."
         )
+    for name, said in (request.actions or {}).items():
+        if name in names and read_action(said, f"{owner}: actions[{name!r}]").actionable:
+            allowed = "about columns that are not sensitive: nobody is told to change these"
+            raise bad_parameter(owner, "actions", allowed, repr(name))
     rules = _rules(request.rules, found, names, owner)
     everybody = prepare_found(found, prepared, places=found.people.places)
     if not everybody.repeats():

@@ -340,7 +340,8 @@ _OBJECTIVES = {
 def _kind(library: str, name: str, loss: Loss) -> OutputKind:
     """What a model with a known objective is asked for under a loss."""
     numbers, logistic, no_probabilities = _OBJECTIVES[library]
-    if re.fullmatch(numbers, name):
+    # A regressor of shares predicts numbers too, if it is asked for them.
+    if re.fullmatch(numbers, name) or (loss.regression and name == "reg:logistic"):
         return "values"
     if name in no_probabilities:
         if loss.wants == "probabilities":

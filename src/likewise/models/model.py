@@ -420,7 +420,14 @@ class Model(ABC):
         self, batch: Any, start: int, question: Callable[[Any], Any] | None = None
     ) -> np.ndarray[Any, Any]:
         try:
-            return to_numpy((question or self._answer)(batch))
+            frame = isinstance(batch, pd.DataFrame)
+            if frame and not (batch.index.is_unique and batch.index.is_monotonic_increasing):
+                # Rows that were chosen and repeated get names by which an answer can be put in their order.
+                batch = batch.set_axis(pd.RangeIndex(len(batch)))
+            answer = (question or self._answer)(batch)
+            if frame and isinstance(answer, pd.Series) and _reordered(answer.index, batch.index):
+                answer = answer.loc[batch.index]
+            return to_numpy(answer)
         except LikewiseError:
             raise
         except Exception as error:
@@ -441,6 +448,8 @@ class Model(ABC):
             raise ModelError(
                 f"{owner}: the model returned shape {shape} for {n} rows, expected one row each."
             )
+        if answer.dtype.kind == "c":
+            raise ModelError(f"{owner}: the model returned complex numbers, expected real ones.")
         try:
             answer = answer.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -509,6 +518,13 @@ class DifferentiableModel(Model):
     @abstractmethod
     def gradient_oracle(self) -> Oracle:
         """Return an `Oracle` for loss and input gradient on encoded rows, in the model's own precision."""
+
+
+def _reordered(found: pd.Index[Any], own: pd.Index[Any]) -> bool:
+    """Whether an answer names the rows it was asked about in another order."""
+    return (
+        len(found) == len(own) and not found.equals(own) and found.is_unique and bool(found.isin(own).all())
+    )
 
 
 def _no_number(answer: np.ndarray[Any, Any]) -> str:
