@@ -75,6 +75,12 @@ class Support:
         nearest = np.where(np.asarray(changed), 0.0, self.nearest_change)
         return replace(self, sources=(*self.sources, source), frontier=merged, nearest_change=nearest)
 
+    def with_changes(self, person: IntArray, squared_distance: FloatArray) -> Support:
+        """Note at which distances people are decided differently."""
+        nearest = self.nearest_change.copy()
+        np.minimum.at(nearest, person, squared_distance)
+        return replace(self, nearest_change=nearest)
+
     def with_rows(self, x: FloatArray, person: IntArray, *, resolution: float | None = None) -> Support:
         """Add encoded rows that were found for single people; the model is asked and the distance measured here."""
         x, person = np.asarray(x, dtype=np.float64), np.asarray(person, dtype=np.int64)

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from likewise.auditing.bounds.exact_search import about_decisions
 from likewise.auditing.bounds.families import family_in, is_read, seconds_to_read
 from likewise.auditing.bounds.family import MoveArrays
 from likewise.auditing.bounds.regions import MetricArrays, TableLayout
 from likewise.auditing.dual.finite_dual import Frontier, solve_dual
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.black_box import BlackBoxMoves, loss_unit, split_points
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.auditing.search.contract import Budget, Found, Search, unfinished
 from likewise.auditing.search.person_moves import (
     COUNT,
@@ -339,6 +341,8 @@ def prices_of(eps: float, unit: float) -> tuple[float, ...]:
 
 # With fewer calls not even every single move of a small table is tried.
 _FEWEST_CALLS = 64
+# Where a time is set: rows of the domain that say how long all of them take, and the share of the time that these may take.
+_TIMED, _FOR_ALL = 256, 0.3
 # Where a time is set: people who are searched first, and the share of the time left that the next ones may take.
 _FIRST, _SHARE = 24, 0.1
 
@@ -356,7 +360,8 @@ class DomainSearch(Search):
         Rows that are moved on from for one person, at most; a person whom no move improves is done, mostly after eight to
         twelve.
     probes : int, default=50000
-        Rows of the domain that a black box is asked about, once for everybody, to find where its answers change.
+        Rows of the domain that are asked about once for everybody. If the domain has no more rows than that, everybody is
+        compared with all of them, whatever the model; else they show where the answers of a black box change.
     total_calls : int, default=40_000_000
         For everybody together: beyond so many people everyone gets fewer calls, and the result says so.
     cuts : mapping of str to sequence of float, optional
@@ -399,13 +404,15 @@ class DomainSearch(Search):
         return place.why_no_made_up_rows()
 
     def knows_moves(self, problem: AuditProblem) -> bool:
-        """Whether what all moves do was read off a network, which makes its gradients superfluous."""
+        """Whether the domain is listed, or all moves were read off a network, which makes its gradients superfluous."""
+        if self.listed(problem):
+            return True
         found = _read(problem)
         return found is not None and not found.is_tree and len(found.layers[2]) > 0
 
     def prepare(self, problem: AuditProblem) -> DomainSearch:
         """Return these choices with as many calls as there are people for, and in parts with the cuts of the model."""
-        learns = self.cuts is None and problem.total is not None
+        learns = self.cuts is None and problem.total is not None and not self.listed(problem)
         cuts = split_points(problem, self.probes) if learns else self.cuts
         return replace(self, cuts=cuts, calls=self.calls_for(problem))
 
@@ -414,11 +421,48 @@ class DomainSearch(Search):
         people = problem.n if problem.total is None else problem.total
         return min(self.calls, max(self.total_calls // max(people, 1), _FEWEST_CALLS))
 
+    def listed(self, problem: AuditProblem) -> int:
+        """How many rows the domain has if everybody is compared with all of them; 0 if they are too many."""
+        count = math.prod(_sizes(TableLayout.of(problem.coordinates.domain)))
+        return int(count) if count <= self.probes else 0
+
     def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
         """Say who may be a twin."""
+        listed = self.listed(problem)
+        if listed:
+            return (Message("assumption.domain_listed", rows=listed),)
         return (Message("assumption.domain", calls=self.calls),)
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Add the rows of everybody's frontier over all rows of the domain, or over all that was tried."""
+        listed = self.listed(problem)
+        if not listed:
+            return self._search(problem, support, eps, budget)
+        place = problem.coordinates
+        layout = TableLayout.of(place.domain)
+        values = np.indices([int(size) for size in _sizes(layout)]).reshape(layout.n_columns, -1).T
+        lowest = [0.0 if column.categories else np.ceil(column.lower) for column in layout.columns]
+        rows = np.asarray(layout.encode(values + np.array(lowest)), dtype=np.float64)
+        begin, some = time.time(), rows[:_TIMED]
+        if budget.seconds is not None:
+            place.model.outputs(place.encoded_for_model(some))
+            if (time.time() - begin) * listed / len(some) > _FOR_ALL * budget.left:
+                found = self._search(problem, support, eps, budget)
+                return found.then(unfinished(found.support, Message("reason.domain_listed", rows=listed)))
+        everyone, compared = CandidateSearch(edits=(), use_rows="pool"), place.given(rows)
+        among = everyone.search(problem, compared, budget)
+        support = support.with_source(among.candidates, among.frontier, among.changed)
+        if problem.decides and not budget.spent:
+            # A row whose loss is not the highest may be the nearest that is decided differently.
+            other = everyone.search(about_decisions(problem), compared, budget).frontier
+            support = support.with_changes(
+                other.row, np.where(other.candidate < 0, np.inf, other.squared_distance)
+            )
+        if budget.spent:
+            return unfinished(support, Message("reason.candidates_time"))
+        return Found(support)
+
+    def _search(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add the rows of everybody's frontier over all that was tried."""
         place, timed = problem.coordinates, budget.seconds is not None
         layout = TableLayout.of(place.domain)
@@ -474,6 +518,15 @@ class DomainSearch(Search):
             missed = int((same >= done).sum())
             return unfinished(support, Message("reason.domain_time", missed=missed, people=problem.n))
         return Found(support)
+
+
+def _sizes(layout: TableLayout) -> list[float]:
+    """How many values each column can take."""
+    return [
+        len(column.categories)
+        or (np.floor(column.upper) - np.ceil(column.lower) + 1.0 if column.kind == "integer" else np.inf)
+        for column in layout.columns
+    ]
 
 
 def _narrowed(found: FoundForPeople, eps: float) -> tuple[float, ...]:
