@@ -56,7 +56,7 @@ def table(request):
     data = load_adult() if request.param == "adult" else load_german()
     order = np.random.default_rng(0).permutation(len(data.frame))
     frame = data.frame
-    return frame, np.asarray(data.y), order[:500], order[-40:]
+    return frame, np.asarray(data.y), order[:300], order[-12:]
 
 
 @pytest.mark.parametrize("name", list(PIPELINES))

@@ -59,7 +59,7 @@ def in_this_process(monkeypatch):
 
 def test_everything_quick(run, tmp_path, in_this_process, monkeypatch):
     # Five steps of the sentiment study and few people of Adult: tests/experiments has their quick forms.
-    monkeypatch.setattr("likewise.experiments.adult.QUICK_PEOPLE", 300)
+    monkeypatch.setattr("likewise.experiments.adult.QUICK_PEOPLE", 150)
     done = run("reproduce", "all", "--quick", "--steps", "5", "--jobs", "1", "-o", tmp_path)
     out, err = done.out, done.err
     assert done.code == 0, err

@@ -39,7 +39,7 @@ def table(n, seed=0):
 
 @pytest.fixture(scope="module")
 def result():
-    people = table(120)
+    people = table(60)
     metric = lw.ExpertSubspace(["sex", "race"]).fit(people).metric_
     y = (score(people) > 0.5).astype(int)
     return lw.audit(score, people, y, metric=metric, eps=0.04, search="candidates")
@@ -55,22 +55,22 @@ def brute_force(people):
 
 
 def test_counts_are_those_of_asking_about_everybody(result):
-    people = table(120)
+    people = table(60)
     own, changed = brute_force(people)
     summary = audit_document(result, labels=LABELS)["summary"]
     assert summary["changed"]["count"] == changed.sum() > 0
-    assert f" Together {changed.sum()} of 120 people (" in summary["sentence"]
+    assert f" Together {changed.sum()} of 60 people (" in summary["sentence"]
     assert summary["sentences"][0] == summary["sentence"]
     for group in result.sensitive.groups:
         inside = (people[group.column] == group.value).to_numpy() & (own == bool(group.decision))
         assert (group.people, group.changed) == (inside.sum(), changed[inside].sum())
     assert (
-        sum(group.people for group in result.sensitive.groups) == 2 * 120
+        sum(group.people for group in result.sensitive.groups) == 2 * 60
     )  # each stands in one group of each column
 
 
 def test_the_people_listed_are_those_of_the_table_and_get_another_decision(result):
-    people = table(120)
+    people = table(60)
     _, changed = brute_force(people)
     listed = audit_document(result)["summary"]["people"]
     assert sorted(one["person"] for one in listed) == np.flatnonzero(changed).tolist()
@@ -97,7 +97,7 @@ def plain(value):
 
 
 def test_every_value_of_the_sensitive_columns_is_counted_as_the_first_sentence_counts(result):
-    people = table(120)
+    people = table(60)
     _, changed = brute_force(people)
     document = audit_document(result)
     for column in ("sex", "race"):
@@ -114,7 +114,7 @@ def test_every_value_of_the_sensitive_columns_is_counted_as_the_first_sentence_c
 
 
 def test_the_example_changes_no_more_than_it_must():
-    people = table(120)
+    people = table(60)
 
     def blind_to_race(frame):
         return 1 / (1 + np.exp(-frame["skill"] - 1.0 * (frame["sex"] == "M")))
@@ -126,9 +126,9 @@ def test_the_example_changes_no_more_than_it_must():
 
 
 def test_parts_of_a_table_say_the_same(result, tmp_path):
-    people = table(120)
+    people = table(60)
     people.assign(y=(score(people) > 0.5).astype(int)).to_parquet(
-        tmp_path / "people.parquet", row_group_size=30
+        tmp_path / "people.parquet", row_group_size=15
     )
     metric = lw.ExpertSubspace(["sex", "race"]).fit(people).metric_
     domain = lw.TabularDomain.from_frame(people)
@@ -159,7 +159,7 @@ def test_nobody_and_numbers_and_no_sensitive_columns(samples):
 
 
 def test_eps_in_the_tables_own_units_is_what_the_metric_charges(samples, result):
-    people = table(120)
+    people = table(60)
     metric = lw.ExpertSubspace(["sex", "race"]).fit(people).metric_
     said, moves = reach_words(result)
     assert {move["column"] for move in moves} == {"skill", "years"}
@@ -234,7 +234,7 @@ def test_the_terminal_says_the_scope_first_and_ends_in_the_verdict(result, capsy
     print_audit(result, labels=LABELS)
     lines = capsys.readouterr().out.rstrip().split("\n")
     assert len(lines) <= 20
-    assert lines[0].startswith("All 120 people of the table. Favourable decision: granted")
+    assert lines[0].startswith("All 60 people of the table. Favourable decision: granted")
     said = f"{result.headline.title}: {disadvantage(result)} {result.headline.sentence}"
     assert " ".join(" ".join(lines).split()).endswith(said)
     assert "to the disadvantage of people recorded as F (sex)" in said
