@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -323,7 +324,7 @@ class FoundSums(Ending):
             },
         )
 
-    @property
+    @cached_property
     def curve(self) -> DualCurve:
         """ε ↦ V(ε)."""
         return self.steps.curve(n=self.losses.n, base=self.losses.mean, free=self.free.mean)

@@ -259,7 +259,10 @@ class TreeFamily(Family):
         floor = self.parts.least_component(np.maximum(attained, 1e-15), self._answered)
         # Where the loss is clipped, or probabilities are answered as 0, it is not convex: such a component, if it is within
         # reach at all, has the highest loss there is, as far away as it is.
-        brink = self.parts.least_component(np.full(len(floor), 0.9 * self._brink), self._answered)
+        limit = self.parts.loss.upper_bound
+        if self._answered:
+            limit = min(limit, -np.log(2.0 * self._answered))
+        brink = self.parts.least_component(np.full(len(floor), 0.9 * limit), self._answered)
         beyond = np.maximum(((np.minimum(brink, top)[:, None] - sums) / prices).max(axis=1), 0.0)
         last = np.where(top > brink, bound.upper - price * beyond, -np.inf)
         top = np.minimum(top, brink)
@@ -277,12 +280,6 @@ class TreeFamily(Family):
         chord = ends[0] + rise * np.maximum(highest_sum - floor, 0.0)
         found = np.maximum(np.where(top <= floor, ends[0], np.minimum(chord, ends[1])), last)
         return np.asarray(found + 1e-9 * (1.0 + np.abs(found)))
-
-    @cached_property
-    def _brink(self) -> float:
-        """The loss up to which it is convex in its component, whatever the rounding of answers."""
-        limit = self.parts.loss.upper_bound
-        return float(min(limit, -np.log(2.0 * self._answered))) if self._answered else float(limit)
 
     def _sums(
         self,

@@ -532,8 +532,8 @@ class DualSolution:
         return self.value - self.base_loss
 
 
-def dual_curve(frontier: Frontier) -> DualCurve:
-    """Return the exact curve ε ↦ V(ε) over the frontier's support.
+def dual_curve(frontier: Frontier, steps: BinnedSteps | None = None) -> DualCurve:
+    """Return the exact curve ε ↦ V(ε) over the frontier's support; its steps may be known already.
 
     Examples
     --------
@@ -544,7 +544,8 @@ def dual_curve(frontier: Frontier) -> DualCurve:
     array([1. , 1.5, 2. ])
     """
     base, free = (Moments.of(part).mean for part in (frontier.base_loss, frontier.gains(np.inf)))
-    return BinnedSteps.of(steps_of(frontier)).curve(n=frontier.n_rows, base=base, free=free)
+    steps = BinnedSteps.of(steps_of(frontier)) if steps is None else steps
+    return steps.curve(n=frontier.n_rows, base=base, free=free)
 
 
 def solve_dual(frontier: Frontier, eps: float) -> DualSolution:
@@ -569,9 +570,11 @@ def solve_dual(frontier: Frontier, eps: float) -> DualSolution:
     >>> solve_dual(frontier, 0.0).gap, solve_dual(frontier, float("inf")).transport
     (1.0, 4.0)
     """
-    budget, curve = float(check_eps(eps, "solve_dual")), dual_curve(frontier)
-    steps, lam = steps_of(frontier), float(curve.lambda_(budget))
-    before, _ = steps.until(lam, BinnedSteps.of(steps).room(budget, frontier.n_rows)[0])
+    budget, steps = float(check_eps(eps, "solve_dual")), steps_of(frontier)
+    priced = BinnedSteps.of(steps)
+    curve = dual_curve(frontier, priced)
+    lam = float(curve.lambda_(budget))
+    before, _ = steps.until(lam, priced.room(budget, frontier.n_rows)[0])
     return DualSolution(
         eps=budget,
         value=float(curve.value(budget)),

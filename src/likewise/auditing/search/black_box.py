@@ -35,6 +35,8 @@ Answers = Callable[[FloatArray], FloatArray]
 _EVEN = 2 / 3
 # A change of the answer below this is rounding.
 _LEAST = 1e-5
+# Rows that are asked about along each number, and cuts of one, at most.
+_DRAWN, _MOST_CUTS = 16, 64
 # Rows that a gap is bisected for: those whose answers change most.
 _WITNESSES = 2
 # A continuous number is followed down to this share of its scale.
@@ -67,35 +69,33 @@ def probe_cuts(
     layout: TableLayout,
     *,
     calls: int = 50_000,
-    rows: int = 16,
-    most: int = 64,
     until: float = math.inf,
 ) -> dict[str, list[float]]:
     """Find where answers change along each number; those that are not reached in time count as smooth."""
-    drawn = draw_rows(layout, rows)
+    drawn = draw_rows(layout, _DRAWN)
     numbers = [
         i for i, known in enumerate(layout.columns) if known.kind != "categorical" and not known.immutable
     ]
-    size = _grid_size([layout.columns[i] for i in numbers], calls // rows)
+    size = _grid_size([layout.columns[i] for i in numbers], calls // _DRAWN)
     found: dict[str, list[float]] = {}
     for i in numbers:
         if time.time() >= until:
             break
         known = layout.columns[i]
-        cuts = _cuts_of(answers, drawn, i, known, size, most)
+        cuts = _cuts_of(answers, drawn, i, known, size)
         if cuts is not None:
             found[known.name] = cuts
     return found
 
 
 def _cuts_of(
-    answers: Answers, drawn: FloatArray, column: int, known: Column, size: int, most: int
+    answers: Answers, drawn: FloatArray, column: int, known: Column, size: int
 ) -> list[float] | None:
     """Cuts of one number; None if answers change smoothly along it."""
     grid, at = _looked_at(answers, drawn, column, known, size)
     change = np.abs(np.diff(at, axis=1)).max(axis=2)
     largest = change.max(axis=0)
-    gaps = np.argsort(-largest, kind="stable")[:most]
+    gaps = np.argsort(-largest, kind="stable")[:_MOST_CUTS]
     gaps = gaps[largest[gaps] > _LEAST]
     if not len(gaps):
         return []

@@ -222,7 +222,11 @@ class UndecidedRegions:
         proved, flips = proved * volume, flips * volume
         self.proved += float(proved.sum())
         self.flips += float(flips.sum())
-        middle = _middles(self.layout, regions)
+        # A row in the middle of each: the first category that is left, the middle of every number.
+        middle = (regions.low + regions.high) / 2.0
+        middle[:, self.layout.is_integer] = np.floor(middle[:, self.layout.is_integer])
+        for p in np.flatnonzero(self.layout.is_category):
+            middle[:, p] = regions.allowed[:, self.layout.its(p)].argmax(axis=1)
         self.examples.look(middle[np.argsort(-flips, kind="stable")[:64]], self.family.decisions)
         for branch, share in zip(branches, flips.tolist(), strict=True):
             self._flips_within(branch, share)
@@ -301,12 +305,3 @@ class UndecidedRegions:
         if flips.any() and self.examples.wants:
             at = np.flatnonzero(flips)[:64]
             self.examples.add(np.concatenate(rows)[at], labels[at])
-
-
-def _middles(layout: TableLayout, regions: Regions) -> FloatArray:
-    """A row in the middle of each region: the first category that is left, the middle of every number."""
-    middle = (regions.low + regions.high) / 2.0
-    middle[:, layout.is_integer] = np.floor(middle[:, layout.is_integer])
-    for i in np.flatnonzero(layout.is_category):
-        middle[:, i] = regions.allowed[:, layout.its(i)].argmax(axis=1)
-    return middle
