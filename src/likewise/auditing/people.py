@@ -1,7 +1,7 @@
 """The people of an audit and the model that decides about them: a table, a domain and a model in one encoding.
 
 This is all that the first question needs: does a decision change when only the sensitive columns do. A fair metric comes
-on top of it (`coordinates`, `problem`).
+on top of it (`problem`).
 """
 
 from __future__ import annotations

@@ -26,9 +26,6 @@ from likewise.core.messages import Message
 from likewise.counterfactuals.edits import EditParts, edited_columns, read_edits
 from likewise.data.domain import Unbounded
 
-# What the model, the metric and the domain say about every candidate, each asked once and in batches.
-
-
 # Candidates that are made, and shown to the model, at once, and people of a pool that are compared at once: they bound the
 # memory.
 BATCH, SHARD = 16_384, 20_000
