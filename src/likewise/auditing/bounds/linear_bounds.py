@@ -81,20 +81,6 @@ def _mix(slope, rise, lift, least, mixed, offset):  # type: ignore[no-untyped-de
 # way back.
 
 
-def live_bounds(
-    net: Layers,
-    lower: FloatArray,
-    upper: FloatArray,
-    blocks: IntArray,
-    bounds: FloatArray,
-    error: FloatArray,
-    reach: FloatArray,
-) -> None:
-    """Narrow the bounds of hidden units, in place."""
-    weights, biases, sizes = _flat(net)
-    _bound(weights, biases, sizes, lower, upper, blocks, bounds, error, reach)
-
-
 @cache
 def _flat(net: Layers) -> tuple[Any, Any, Any]:
     """All hidden weights and biases in one array each, and the widths of inputs and hidden layers."""
@@ -281,8 +267,11 @@ def hidden_bounds(
         return Hidden(found, np.zeros((len(lower), 0, net.n_inputs)), size)
     error = np.concatenate(errors, axis=1)
     reach = np.zeros((len(lower), error.shape[1] - errors[0].shape[1], net.n_inputs))
-    fill = live_bounds if is_compiled() else _all_bounds
-    fill(net, lower, upper, blocks, found, error, reach)
+    box = lower, upper, blocks
+    if is_compiled():
+        _bound(*_flat(net), *box, found, error, reach)
+    else:
+        _all_bounds(net, *box, found, error, reach)
     return Hidden(found, reach, size)
 
 
@@ -295,7 +284,7 @@ def _all_bounds(
     error: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """What `live_bounds` does, for all units and without being compiled."""
+    """What `_bound` does, for all units and without being compiled."""
     before = lower, upper
     first, at = len(net.weights[0]), 0
     for k, (weight, bias) in enumerate(zip(net.weights[:-1], net.biases[:-1], strict=True)):
