@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import BoolArray, FloatArray, IntArray, check_matrix, python_scalar, to_numpy
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, no_rows
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.counterfactuals.edits import Edit, EditParts, check_combinations, edited_columns
 from likewise.data.encoding import Encoding
@@ -63,7 +63,7 @@ def editable_rows(
     if raw:
         frame = to_pandas(X, owner="audit", name="X").reset_index(drop=True)
         if not len(frame):
-            raise InputError("audit: 'X' is empty: it has no rows. Pass at least one row.")
+            raise no_rows("audit")
         check_no_missing(frame, owner="audit", name="X")
         return EditableFrame(frame, known, marks)
     width = None if encoding is None else encoding.n_features

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, no_rows
 from likewise.core.frames import check_no_missing, is_frame, to_pandas
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ def is_tensor(x: object) -> bool:
     """Whether `x` is a torch tensor (False when torch was never imported: then nothing can be one)."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
+
+
+def is_torch_module(thing: object) -> bool:
+    """Whether something is a torch module, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.nn.Module)
 
 
 def namespace(x: object) -> ModuleType:
@@ -148,7 +154,7 @@ def check_matrix(
             "Reshape one row with X.reshape(1, -1).",
         )
     if X.shape[0] == 0:
-        raise InputError(f"{owner}: {name!r} is empty: it has no rows. Pass at least one row.")
+        raise no_rows(owner, name)
     if n_features is not None and X.shape[1] != n_features:
         raise InputError(
             f"{owner}: {name!r} has {X.shape[1]} columns, expected {n_features}. "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import check_labels, check_same_length, to_numpy
+from likewise.core.checks import check_labels, check_same_length, is_torch_module, to_numpy
 from likewise.core.errors import InputError, ModelError, bad_parameter
 
 # What counts as a list of decisions, and which pairs of lists may be compared.
@@ -58,8 +57,7 @@ def _kind(labels: LabelArray) -> str:
 
 def check_model(model: Any, *, owner: str) -> None:
     """Raise an error unless `model` has `predict` or can be called."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(model, torch.nn.Module) and not hasattr(model, "predict"):
+    if is_torch_module(model) and not hasattr(model, "predict"):
         raise bad_parameter(
             owner,
             "model",

@@ -132,6 +132,17 @@ def bad_parameter(owner: str, name: str, allowed: str, got: object, remedy: str 
     return InputError(f"{owner}: {name!r} must be {allowed}, got {shown}." + (f" {remedy}" if remedy else ""))
 
 
+def no_rows(owner: str, name: str = "X", least: str = "row") -> InputError:
+    """Build the error for a table without rows."""
+    return InputError(f"{owner}: {name!r} is empty: it has no rows. Pass at least one {least}.")
+
+
+def first_line_of(error: BaseException) -> str:
+    """Return what another library's error says first, to stand within a sentence; its type if it says nothing."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:300]
+
+
 def did_you_mean(word: object, known: Iterable[object]) -> str:
     """Return " (did you mean 'sex'?)" for the known word nearest to an unknown one, or nothing if none is near."""
     import difflib

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import IntArray, python_scalar, sorted_values
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, no_rows
 from likewise.core.frames import check_columns, check_no_missing, to_pandas, with_columns
 
 # Rows and columns of a table in its own library: slices, broadcast values, attributes that are one-hot.
@@ -35,7 +35,7 @@ class Table:
             to_pandas(_head(frame), owner=owner, name=name)
         table = cls(frame)
         if table.n_rows == 0:
-            raise InputError(f"{owner}: {name!r} is empty: it has no rows. Pass at least one person.")
+            raise no_rows(owner, name, "person")
         return table
 
     @property

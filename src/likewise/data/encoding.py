@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from likewise.core.checks import FloatArray, IntArray, python_scalar
-from likewise.core.errors import InputError, MissingExtraError, did_you_mean, listed
+from likewise.core.errors import InputError, MissingExtraError, did_you_mean, listed, no_rows
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas
 from likewise.data.column import Column, Dtype, arrow_type, encoded_names, pandas_dtype, polars_dtype
 
@@ -308,7 +308,7 @@ class Encoding:
     def encode(self, frame: pd.DataFrame, *, owner: str = "Encoding.encode") -> FloatArray:
         """Encode rows in original units."""
         if len(frame) == 0:
-            raise InputError(f"{owner}: 'frame' is empty: it has no rows. Pass at least one row.")
+            raise no_rows(owner, "frame")
         check_no_missing(frame[list(self.names)], owner=owner)
         encoded = np.zeros((len(frame), self.n_features))
         rows = np.arange(len(frame))

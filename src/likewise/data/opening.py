@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 
-from likewise.core.errors import FormatError, InputError
+from likewise.core.errors import FormatError, InputError, first_line_of
 from likewise.core.files import check_file
 from likewise.core.text import option, truncated
 
@@ -245,7 +245,7 @@ def _unpacked(name: str, source: Path | bytes, packing: str, largest: int) -> by
             data: bytes = stream.read(largest + 1)
     except (OSError, ValueError) as error:
         raise FormatError(
-            f"{name} is a damaged {packing} file: {str(error).splitlines()[0]}. Pack the table again."
+            f"{name} is a damaged {packing} file: {first_line_of(error)}. Pack the table again."
         ) from error
     if len(data) > largest:
         raise FormatError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.core.errors import FormatError, InputError, LikewiseError, require
+from likewise.core.errors import FormatError, InputError, LikewiseError, first_line_of, require
 from likewise.core.frames import check_columns
 from likewise.core.text import distinct_names, option, truncated
 from likewise.data.opening import (
@@ -29,7 +29,7 @@ from likewise.data.opening import (
     read_parquet,
     words_size,
 )
-from likewise.data.text_tables import first_line_of, read_text
+from likewise.data.text_tables import read_text
 
 if TYPE_CHECKING:
     import pandas as pd

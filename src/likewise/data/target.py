@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.checks import python_scalar
+from likewise.core.checks import IntArray, python_scalar
 from likewise.core.errors import InputError
 from likewise.core.text import option, truncated
 
@@ -106,6 +106,18 @@ def chosen_by_class(labels: Any, share: float, seed: int) -> np.ndarray[Any, np.
         own = np.flatnonzero(labels == label)
         chosen[rng.permutation(own)[: max(1, round(share * len(own)))]] = True
     return chosen
+
+
+def stratified_split(
+    labels: np.ndarray[Any, Any], share: float, random: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Row numbers of a training and a held-out part, class by class; every class keeps a row in training."""
+    out = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        count = min(max(1, round(share * len(own))), len(own) - 1)
+        out[random.permutation(own)[:count]] = True
+    return np.flatnonzero(~out), np.flatnonzero(out)
 
 
 def leaking_columns(frame: pd.DataFrame, y: Any) -> dict[str, float]:

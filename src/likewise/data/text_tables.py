@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.errors import FormatError
+from likewise.core.errors import FormatError, first_line_of
 from likewise.core.text import option, truncated
 from likewise.data.opening import CELL, HEAD, OpenedFile, Reading, check_room, check_width
 
@@ -422,8 +422,3 @@ def _some(names: Sequence[str]) -> str:
 
 def _columns(positions: Sequence[int]) -> str:
     return f"column {positions[0] + 1}" + (f" (and {len(positions) - 1} more)" if len(positions) > 1 else "")
-
-
-def first_line_of(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")[:300]

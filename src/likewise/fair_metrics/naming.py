@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, is_tensor, like, to_numpy
+from likewise.core.checks import FloatArray, is_tensor, is_torch_module, like, to_numpy
 from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
 
@@ -40,8 +39,7 @@ def apply_feature_map(feature_map: Any, X: Any) -> Any:
         if declared_encoded(X):
             return feature_map.encoding_.read_encoded(X, owner="FairMetric")
         return feature_map.encode_array(X)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(feature_map, torch.nn.Module):
+    if is_torch_module(feature_map):
         return _run_module(feature_map, X)
     if hasattr(feature_map, "transform"):
         return _transform(feature_map, X)

@@ -34,6 +34,7 @@ from likewise.counterfactuals.edits import Edit, Edits, edited_columns, read_edi
 from likewise.data.case import People, take_people
 from likewise.data.opening import TableChoices
 from likewise.data.tabular import TabularDomain
+from likewise.data.target import stratified_split
 from likewise.improving.figures import Spread, Tally
 from likewise.models.matching import model_columns
 
@@ -137,7 +138,13 @@ def split_data(
     frame, labels = people.frame, check_labels(people.labels, owner=owner)
     budget = check_number(eps, owner=owner, name="eps", low=0)
     share = check_share(test_share, owner=owner, name="test_share")
-    train, test = _split(labels, share, seed)
+    for value, many in zip(*np.unique(labels, return_counts=True), strict=True):
+        if many < 20:
+            raise InputError(
+                f"improve: {many} people have the label {value}; to choose and to check the choice takes 20 of each. "
+                "Pass more people."
+            )
+    train, test = stratified_split(labels, share, np.random.default_rng([seed, 0]))
     count = (3 if len(train) >= MANY else 5) if folds is None else folds
     check_integer(count, owner=owner, name="folds", low=2)
     parts = _folds(labels, train, count, seed)
@@ -188,21 +195,6 @@ def _people(X: Any, y: Any, needed: Sequence[str], metric: Any, model: Any, miss
         widest=None,
     )
     return take_people(frame, y, asked, name="X")
-
-
-def _split(labels: Any, share: float, seed: int) -> tuple[Any, Any]:
-    """Cut people in two, class by class."""
-    random = np.random.default_rng([seed, 0])
-    test = np.zeros(len(labels), dtype=bool)
-    values, counts = np.unique(labels, return_counts=True)
-    for value, count in zip(values, counts, strict=True):
-        if count < 20:
-            raise InputError(
-                f"improve: {count} people have the label {value}; to choose and to check the choice takes 20 of each. "
-                "Pass more people."
-            )
-        test[random.permutation(np.flatnonzero(labels == value))[: max(1, round(share * count))]] = True
-    return np.flatnonzero(~test), np.flatnonzero(test)
 
 
 def _folds(labels: Any, train: Any, count: int, seed: int) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, is_regressor
 
 from likewise.core.checks import FloatArray, check_choice, check_matrix
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, no_rows
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.parameters import parameters_from_fields
 from likewise.counterfactuals.edited_rows import (
@@ -169,7 +169,7 @@ class ConsensusModel(Model):
         if is_frame(X):
             frame = to_pandas(X, owner="TwinConsensus", name="X")
             if not len(frame):
-                raise InputError("TwinConsensus: 'X' is empty: it has no rows. Pass at least one row.")
+                raise no_rows("TwinConsensus")
             return frame
         return super()._rows(X)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from os import PathLike
 from typing import Any, Literal
 
+from likewise.core.checks import is_torch_module
 from likewise.core.errors import InputError, bad_parameter
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import Model, OutputKind, check_output, libraries_of, named
@@ -182,8 +182,7 @@ def _library(model: Any) -> str | None:
         if str(model).endswith(".onnx"):
             return "onnx"
         raise bad_parameter("as_model", "model", "a model, or the path of an .onnx file", repr(str(model)))
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(model, torch.nn.Module):
+    if is_torch_module(model):
         return "torch"
     roots = libraries_of(model)
     if roots & {"onnxruntime", "onnx"}:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from scipy.special import expit, ndtr, softmax
 
-from likewise.core.checks import FloatArray
+from likewise.core.checks import FloatArray, is_torch_module
 from likewise.core.errors import InputError, bad_parameter, require
 from likewise.models.model import DifferentiableModel, Model, two_classes
 from likewise.models.onnx_model import OnnxModel, graph_bytes
@@ -216,14 +216,6 @@ def probe_rows(width: int) -> FloatArray:
     """Return rows at several scales on which what was read of a model is compared with the model."""
     rng = np.random.default_rng(0)
     return np.concatenate([s * rng.standard_normal((8, width)) for s in (0.0, 0.1, 1.0, 10.0)])
-
-
-def is_torch_module(module: Any) -> bool:
-    """Whether something is a torch module, without importing torch."""
-    return any(
-        kind.__module__.split(".")[0] == "torch" and kind.__name__ == "Module"
-        for kind in type(module).__mro__
-    )
 
 
 def _not_plain(kind: str) -> InputError:

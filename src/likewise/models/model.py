@@ -22,7 +22,7 @@ from likewise.core.checks import (
     is_tensor,
     to_numpy,
 )
-from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter, listed
+from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter, listed, no_rows
 from likewise.core.frames import check_columns, is_frame, plain_name, to_pandas
 from likewise.core.text import truncated
 from likewise.models.losses import Loss, LossLike, as_loss
@@ -114,7 +114,7 @@ def table_or_matrix(
             )
         frame = select_columns(to_pandas(X, owner=owner, name="X"), feature_names, owner=owner)
         if len(frame) == 0:
-            raise InputError(f"{owner}: 'X' is empty: it has no rows. Pass at least one row.")
+            raise no_rows(owner)
         return frame
     if is_frame(X):
         X = select_columns(to_pandas(X, owner=owner, name="X"), feature_names, owner=owner)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.errors import FormatError, InputError, LikewiseError, require
+from likewise.core.errors import FormatError, InputError, LikewiseError, first_line_of, require
 from likewise.core.files import check_header, read_description, read_file
 from likewise.core.text import option
 from likewise.models.containers import Container, check_archive, find_container, read_sidecar
@@ -381,9 +381,8 @@ def _loaded(kind: Container, data: bytes, path: Path) -> Any:
     try:
         return _boosted(kind, library, data)
     except Exception as error:
-        lines = str(error).strip().splitlines() or ["no reason given"]
         raise FormatError(
-            f"{path.name} is a damaged {_LABEL[kind]} model: {lines[0].rstrip('.')[:300]}. Save the model again."
+            f"{path.name} is a damaged {_LABEL[kind]} model: {first_line_of(error)}. Save the model again."
         ) from error
 
 

@@ -15,13 +15,12 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import pandas as pd
 
-from likewise.core.errors import FormatError, InputError, LikewiseError, ModelError
+from likewise.core.errors import FormatError, InputError, LikewiseError, ModelError, first_line_of
 from likewise.core.text import command_line, join_words, truncated
 from likewise.data.encoding import build_table, category_codes
 from likewise.data.opening import MemoryFile, OpenedFile, open_file
 from likewise.data.table_files import read_table
 from likewise.data.tabular import TabularDomain
-from likewise.data.text_tables import first_line_of
 from likewise.data.type_inference import infer_types
 from likewise.models import Model
 from likewise.models.matching import MissingCellsModel
@@ -414,8 +413,9 @@ class JobQueue:
         except MemoryError:
             job.end("failed", "There is not enough memory for this table. Take fewer people.")
         except BaseException as error:
-            line = (str(error).strip().splitlines() or ["nothing was said"])[0][:200]
-            job.end("failed", f"Something unforeseen happened ({type(error).__name__}: {line}).")
+            job.end(
+                "failed", f"Something unforeseen happened ({type(error).__name__}: {first_line_of(error)})."
+            )
         else:
             with self._lock:
                 if not job._cancelled.is_set():

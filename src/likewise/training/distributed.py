@@ -26,6 +26,7 @@ from torch import nn
 
 from likewise.core import errors
 from likewise.core.checks import to_numpy
+from likewise.core.errors import first_line_of
 from likewise.core.launch import is_alone, launched
 from likewise.core.progress import deferred_interrupts
 from likewise.core.randomness import RandomState, numpy_generator, seed_torch
@@ -247,7 +248,7 @@ def _in_touch() -> Iterator[None]:
     except RuntimeError as error:
         raise RankLostError(
             "another process of this training ended, or cannot be reached: see its message. "
-            f"Resume from the checkpoint if there is one. ({str(error).splitlines()[0]})"
+            f"Resume from the checkpoint if there is one. ({first_line_of(error)})"
         ) from error
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from likewise.core.checks import check_integer, check_number, to_numpy
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, no_rows
 from likewise.models.oracle import evaluating, module_dtype
 from likewise.training.batch import ArrayBatches, Batch, BatchSource, LoaderBatches, Sampling
 from likewise.training.objective import Objective, network_scores
@@ -82,7 +82,7 @@ OptimizerLike: TypeAlias = (
 def check_batch(net: nn.Module, batch: Batch, objective: Objective, *, name: str = "data") -> None:
     """Raise, before training starts, when rows, targets, network and objective do not fit together."""
     if len(batch) == 0:
-        raise InputError(f"train: {name!r} is empty: it has no rows. Pass at least one row.")
+        raise no_rows("train", name)
     for part, tensor in batch.tensors().items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             row = int(torch.nonzero(~torch.isfinite(tensor.reshape(len(tensor), -1)).all(dim=1))[0, 0])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
+from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError, first_line_of
 from likewise.models.layers import read_network
 from likewise.models.sandbox.confined import allow_seconds
 from likewise.models.sandbox.facts import describe, loss_like, pack_network, pack_trees, unpack_rows
@@ -116,10 +116,10 @@ def _answered(worker: _Worker, text: dict[str, Any], arrays: Sequence[Array]) ->
         kind = next(kind for kind in _KNOWN if isinstance(error, kind))
         return {"error": kind.__name__, "message": str(error)}, ()
     except Exception as error:
-        lines = str(error).strip().splitlines() or ["no reason given"]
-        if "bad_alloc" in lines[0] or "bad allocation" in lines[0]:
+        line = first_line_of(error)
+        if "bad_alloc" in line or "bad allocation" in line:
             return {"error": "MemoryError", "message": ""}, ()
-        return {"error": "other", "message": f"{type(error).__name__}: {lines[0].rstrip('.')[:300]}"}, ()
+        return {"error": "other", "message": f"{type(error).__name__}: {line}"}, ()
     return {"answer": said}, found
 
 

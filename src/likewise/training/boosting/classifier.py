@@ -16,13 +16,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from likewise.core.checks import FloatArray, check_choice, check_integer, check_number, check_share, take_rows
-from likewise.core.errors import FormatError, InputError
+from likewise.core.errors import FormatError, InputError, no_rows
 from likewise.core.frames import with_columns
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
 from likewise.counterfactuals.edits import Edits
 from likewise.data.missing_values import find_missing
+from likewise.data.target import stratified_split
 from likewise.mitigation.project import table_or_array
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import Model
@@ -45,7 +46,7 @@ from likewise.training.boosting.growers import (
 )
 from likewise.training.boosting.rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
 from likewise.training.estimators.parameters import WithConfig
-from likewise.training.estimators.rows import read_labels, stratified_split
+from likewise.training.estimators.rows import read_labels
 from likewise.training.results import TrainingWarning
 
 # A fitted `FairBoostingClassifier` as a `Model`: what audits ask.
@@ -415,7 +416,7 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
                     X = with_columns(X, dict.fromkeys(absent, np.nan))[list(self.feature_names_in_)]
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X):
-                raise InputError(f"{owner}: 'X' is empty: it has no rows. Pass at least one row.")
+                raise no_rows(owner)
             return X, X
         array = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
         if not reset and hasattr(self, "feature_names_in_"):

@@ -15,11 +15,12 @@ from likewise.auditing.dual.finite_dual import Frontier, dual_curve
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.data.domain import DataRangeDomain, Domain
+from likewise.data.target import stratified_split
 from likewise.evaluation.summary import balanced_accuracy
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.learner import MOST
 from likewise.training.batch import Batch
-from likewise.training.estimators.rows import classes_alike, stratified_split
+from likewise.training.estimators.rows import classes_alike, spaced
 from likewise.training.networks import scores_of
 from likewise.training.results import Finding, TrainingResult
 
@@ -250,7 +251,7 @@ def held_out_gap(
 
     What `likewise.audit` starts from, without its searches: a lower bound of its gap.
     """
-    some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST_PEOPLE)).astype(np.int64))
+    some = spaced(len(people), _MOST_PEOPLE)
     x, y = np.asarray(to_numpy(people.x), dtype=float)[some], to_numpy(people.y)[some]
     others = [x]
     for kind in commonest_kinds(x, sensitive, _MOST_KINDS) if sensitive else ():
@@ -311,7 +312,7 @@ def _only_columns(names: Sequence[str]) -> str:
 
 def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str, other: str) -> tuple[Finding, ...]:
     """Return a finding if a network decides no better than a guess."""
-    some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST_JUDGED)).astype(np.int64))
+    some = spaced(len(people), _MOST_JUDGED)
     rows = people.take(torch.as_tensor(some, device=people.x.device))
     y = to_numpy(rows.y)
     classes = len(np.unique(y))

@@ -63,16 +63,9 @@ def classes_alike(codes: IntArray, weights: FloatArray | None) -> FloatArray:
     return np.asarray(own / totals[codes] / np.count_nonzero(totals))
 
 
-def stratified_split(
-    labels: IntArray, share: float, random: np.random.Generator
-) -> tuple[IntArray, IntArray]:
-    """Row numbers of a training and a held-out part, class by class; every class keeps a row in training."""
-    out = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        count = min(max(1, round(share * len(own))), len(own) - 1)
-        out[random.permutation(own)[:count]] = True
-    return np.flatnonzero(~out), np.flatnonzero(out)
+def spaced(n: int, most: int) -> IntArray:
+    """Return at most so many places of n, evenly, with both ends."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 
 def canonical_order(x: FloatArray, codes: IntArray) -> IntArray:
