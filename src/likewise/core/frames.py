@@ -73,8 +73,8 @@ def with_columns(frame: pd.DataFrame, new: Mapping[str, Any]) -> pd.DataFrame:
     return changed
 
 
-def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
-    """Return any eager table as a pandas frame with unique string column names."""
+def to_pandas(table: Any, *, owner: str, name: str = "frame", needed: Iterable[str] = ()) -> pd.DataFrame:
+    """Return any eager table as a pandas frame with unique string column names, the needed ones among them."""
     if not is_frame(table):
         raise bad_parameter(
             owner,
@@ -96,6 +96,7 @@ def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
             f"{owner}: {name!r} has column names that are not strings. "
             "Convert them first: frame.columns = frame.columns.astype(str)."
         )
+    check_columns(frame, needed, owner=owner, name=name)
     return frame
 
 

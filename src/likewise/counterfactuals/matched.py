@@ -13,7 +13,7 @@ import numpy as np
 
 from likewise.core.checks import BoolArray, FloatArray, IntArray, check_integer
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.core.frames import check_no_missing, to_pandas
 from likewise.core.messages import Message
 from likewise.counterfactuals.cells import put_rows
 from likewise.counterfactuals.edited_rows import AttributeTwins, MadeTwins
@@ -138,8 +138,7 @@ class MatchedTwins:
         """Take these people as those that others are compared with, and learn the metric if need be."""
         owner = type(self).__name__
         check_integer(self.k, owner=owner, name="k", low=1)
-        frame = to_pandas(people, owner=owner, name="people")
-        check_columns(frame, [self.attribute], owner=owner, name="people")
+        frame = to_pandas(people, owner=owner, name="people", needed=[self.attribute])
         check_no_missing(frame, owner=owner, name="people")
         plain = AttributeTwins(Edit(self.edit.column, self.edit.values)).fit(frame)
         self.values_ = plain.values_of(self.edit.column)
@@ -167,8 +166,7 @@ class MatchedTwins:
         owner = type(self).__name__
         if not self.fitted:
             raise InputError(f"{owner}: there is nobody to compare with yet. Call fit(people) first.")
-        frame = to_pandas(people, owner=owner, name="people")
-        check_columns(frame, self.pool_.columns, owner=owner, name="people")
+        frame = to_pandas(people, owner=owner, name="people", needed=self.pool_.columns)
         places, codes = np.asarray(self.metric_.embed(frame), dtype=np.float64), self._codes(frame)
         self.same_people_ = frame is self.pool_ or frame.equals(self.pool_)
         self.matched_, self.distance_ = self._matches(places, codes)

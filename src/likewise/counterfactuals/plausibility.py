@@ -15,7 +15,7 @@ import pandas as pd
 
 from likewise.core.checks import BoolArray, FloatArray, check_share
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, to_pandas
+from likewise.core.frames import to_pandas
 from likewise.core.messages import Message
 from likewise.core.text import text_table
 from likewise.counterfactuals.edited_rows import MadeTwins
@@ -118,8 +118,7 @@ def learn_rules(people: Any, attribute: str) -> LearnedRules:
     nobody has sex = M and role = Wife
     """
     owner = "learn_rules"
-    frame = to_pandas(people, owner=owner, name="people")
-    check_columns(frame, [attribute], owner=owner, name="people")
+    frame = to_pandas(people, owner=owner, name="people", needed=[attribute])
     categories = [name for name in frame.columns if name != attribute and _is_category(frame[name])]
     if not _is_category(frame[attribute]) and frame[attribute].nunique() > MAX_VALUES:
         raise InputError(f"{owner}: {attribute!r} has too many values for rules. Name a column of groups.")

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from likewise.core.checks import FloatArray, IntArray, python_scalar
 from likewise.core.errors import InputError, MissingExtraError, did_you_mean, listed, no_rows
-from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas
+from likewise.core.frames import check_no_missing, is_frame, to_pandas
 from likewise.data.column import Column, Dtype, arrow_type, encoded_names, pandas_dtype, polars_dtype
 
 # From encoded rows back to values that can exist, column by column.
@@ -328,8 +328,7 @@ class Encoding:
     def read_encoded(self, table: Any, *, owner: str) -> FloatArray:
         """Return encoded rows, given as an array or as a frame with the encoded columns, as float64 (n, d)."""
         if is_frame(table):
-            frame = to_pandas(table, owner=owner, name="X")
-            check_columns(frame, self.feature_names, owner=owner, name="X")
+            frame = to_pandas(table, owner=owner, name="X", needed=self.feature_names)
             return np.asarray(frame[list(self.feature_names)].to_numpy(dtype=float))
         return np.asarray(table, dtype=np.float64)
 

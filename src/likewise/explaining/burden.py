@@ -396,7 +396,7 @@ def _result(situation: Situation, found: list[_Solved], confidence: float, stopp
         refused=len(situation.refused),
         favourable=situation.all.decision(situation.favourable),
         sensitive_features=situation.sensitive,
-        not_read=tuple(name for name in situation.sensitive if name not in situation.names),
+        not_read=situation.not_read,
         confidence=confidence,
         settings=situation.settings,
         findings=situation.findings,

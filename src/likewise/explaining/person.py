@@ -283,7 +283,7 @@ def explain_person(
         counterparts=counterparts,
         comparable=listed.assign(distance=distances[:_LISTED]),
         sensitive_features=situation.sensitive,
-        not_read=tuple(name for name in situation.sensitive if name not in situation.names),
+        not_read=situation.not_read,
         settings=situation.settings,
         findings=findings,
         counted=situation.found.people.counted,

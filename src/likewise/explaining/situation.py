@@ -71,6 +71,11 @@ class Situation:
         return found
 
     @property
+    def not_read(self) -> tuple[str, ...]:
+        """Sensitive columns that the model does not read."""
+        return tuple(name for name in self.sensitive if name not in self.names)
+
+    @property
     def layout(self) -> Any:
         """Columns of the rows of values."""
         return self.all.layout

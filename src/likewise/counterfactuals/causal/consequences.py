@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import check_columns, check_no_missing, to_pandas, with_columns
+from likewise.core.frames import check_no_missing, to_pandas, with_columns
 from likewise.core.messages import Message
 from likewise.counterfactuals.causal.conditionals import Boosting
 from likewise.counterfactuals.causal.graphs import ColumnGraph, read_graph
@@ -201,8 +201,7 @@ class ConsequenceTwins:
         self
         """
         owner = type(self).__name__
-        frame = to_pandas(people, owner=owner, name="people")
-        check_columns(frame, [self.attribute], owner=owner, name="people")
+        frame = to_pandas(people, owner=owner, name="people", needed=[self.attribute])
         self.plain_ = AttributeTwins(Edit(self.edit.column, self.edit.values)).fit(frame)
         self.values_ = self.plain_.values_of(self.edit.column)
         self.rules_, self.learned_ = self._rules(frame, owner)
@@ -275,8 +274,7 @@ class ConsequenceTwins:
     def check(self, people: Any) -> Self:
         """Read rules and graph and raise if they do not fit a table, before anything is learned."""
         owner = type(self).__name__
-        frame = to_pandas(people, owner=owner, name="people")
-        check_columns(frame, [self.attribute], owner=owner, name="people")
+        frame = to_pandas(people, owner=owner, name="people", needed=[self.attribute])
         self._rules(frame, owner)
         self._graph(frame, owner)
         return self
@@ -292,8 +290,7 @@ class ConsequenceTwins:
         owner = type(self).__name__
         if not self.fitted:
             raise InputError(f"{owner}: nothing is learned yet. Call fit(people) first.")
-        frame = to_pandas(people, owner=owner, name="people")
-        check_columns(frame, self._needed(), owner=owner, name="people")
+        frame = to_pandas(people, owner=owner, name="people", needed=self._needed())
         plain = self.plain_.make(frame)
         if not self.moved_ and not self.rules_.columns:
             return plain

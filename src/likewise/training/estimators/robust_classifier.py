@@ -47,7 +47,7 @@ from likewise.training.estimators.rows import (
     searched_metric,
     trained_metric,
 )
-from likewise.training.networks import behind_projection
+from likewise.training.networks import behind_projection, whole_axes
 from likewise.training.objective import ERM, Objective
 from likewise.training.penalised import WithCovariancePenalty
 from likewise.training.results import Finding, TrainingResult
@@ -72,8 +72,7 @@ def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, wid
     free = metric.null_space
     if metric.feature_names is not None or free.dim >= width:
         return []
-    inside = np.square(np.asarray(to_numpy(free.basis), dtype=float)).sum(axis=1)
-    return [int(i) for i in np.flatnonzero(inside > 1.0 - 1e-9)]
+    return whole_axes(free)
 
 
 def choose_blindness(
