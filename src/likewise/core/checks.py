@@ -89,13 +89,18 @@ def take_rows(values: Any, rows: Any) -> Any:
     return (to_numpy(values) if is_tensor(values) else np.asarray(values))[rows]
 
 
+def by_type(value: object) -> tuple[str, str]:
+    """Order values of any types: by type, and then by text."""
+    return str(type(value)), str(value)
+
+
 def sorted_values(values: Iterable[Any]) -> list[Any]:
     """Return values in order; those of several types, which have no order of their own, by type and text."""
     found = list(values)
     try:
         return sorted(found)
     except TypeError:
-        return sorted(found, key=lambda value: (str(type(value)), str(value)))
+        return sorted(found, key=by_type)
 
 
 def like(values: Any, reference: Any) -> Any:
@@ -265,6 +270,11 @@ def check_choice(value: Any, choices: Iterable[Any], *, owner: str, name: str, b
     if not (value is None or isinstance(value, Hashable)) or value not in known:
         allowed = f"one of {', '.join(map(repr, known))}" + (f", or {besides}" if besides else "")
         raise bad_parameter(owner, name, allowed, repr(value))
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number of Python or numpy; True and 2.0 are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def check_integer(

@@ -26,6 +26,7 @@ from likewise.counterfactuals.edits import (
     Edits,
     cells_of,
     check_combinations,
+    edited_columns,
     maker_with,
     read_edits,
     resolve_edits,
@@ -273,7 +274,7 @@ def _parts(sensitive: Any, edits: Any, owner: str) -> list[tuple[Any, bool]]:
 
 
 def _resolved(part: Any, everybody: bool, frame: pd.DataFrame, owner: str) -> TwinFactor:
-    columns = [part.column] if isinstance(part, Edit) else list(dict.fromkeys(k for v in part for k in v))
+    columns = edited_columns((part,), owner=owner)
     present = [column for column in columns if column in frame.columns]
     known = frame.dropna(subset=present) if present and frame[present].isna().any(axis=None) else frame
     if not len(known):

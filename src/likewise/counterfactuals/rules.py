@@ -185,7 +185,7 @@ class Rules:
         conditions += [rule.what for rule in self.forbidden]
         for condition in conditions:
             for column, value in condition.items():
-                allowed = _allowed(value)
+                allowed = allowed_values(value)
                 if not table[column].isin(allowed).any():
                     _check_values(table[column], allowed, "speaks of", owner)
         for one, other in itertools.combinations(self.maps, 2):
@@ -280,7 +280,7 @@ def _check_values(column: pd.Series[Any], values: Iterable[Any], verb: str, owne
 
 def _apart(one: Condition, other: Condition) -> bool:
     """Whether two conditions can never hold together."""
-    return any(not set(_allowed(one[c])) & set(_allowed(other[c])) for c in one if c in other)
+    return any(not set(allowed_values(one[c])) & set(allowed_values(other[c])) for c in one if c in other)
 
 
 def _as_in(column: pd.Series[Any] | None, value: Any) -> Any:
@@ -295,14 +295,15 @@ def _as_in(column: pd.Series[Any] | None, value: Any) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _allowed(value: Any) -> list[Any]:
+def allowed_values(value: Any) -> list[Any]:
+    """Return the values that a condition on one column names."""
     return list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
 
 
 def _holds(condition: Condition, table: pd.DataFrame) -> BoolArray:
     found = np.ones(len(table), dtype=bool)
     for column, value in condition.items():
-        found &= np.asarray(table[column].isin(_allowed(value)), dtype=bool)
+        found &= np.asarray(table[column].isin(allowed_values(value)), dtype=bool)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, IntArray, check_matrix, column_names, to_numpy
+from likewise.core.checks import FloatArray, IntArray, check_matrix, column_names, is_whole, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.data.encoded_set import Constants, as_rows, clip, put_back
@@ -333,8 +333,7 @@ class DataRangeDomain(Domain):
 def _indices(immutable: Iterable[Any], n_features: int) -> IntArray:
     values = list(immutable)
     for value in values:
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not whole or not 0 <= value < n_features:
+        if not is_whole(value) or not 0 <= value < n_features:
             raise bad_parameter(
                 "BoxDomain", "immutable", f"positions of columns, 0 to {n_features - 1}", value
             )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from likewise.core.checks import by_type
 from likewise.core.errors import InputError
 from likewise.core.frames import with_columns
 from likewise.core.text import option, truncated
@@ -234,7 +235,7 @@ def fill_of(counts: pd.Series[Any], dtype: Any) -> Any:
     if dtype.kind not in "iuf":
         # The first of the most frequent ones, so that the order of rows does not matter.
         most = counts.index[(counts == counts.max()).to_numpy()].astype(object)
-        return min(most, key=lambda value: (str(type(value)), str(value)))
+        return min(most, key=by_type)
     values, weight = counts.index.to_numpy(dtype=float), counts.to_numpy()
     order = np.argsort(values, kind="stable")
     order = order[np.isfinite(values[order])]

@@ -12,10 +12,10 @@ import numpy as np
 
 from likewise.core.checks import BoolArray, FloatArray
 from likewise.core.errors import InputError, bad_parameter
+from likewise.counterfactuals.rules import Rules, allowed_values
 
 if TYPE_CHECKING:
     from likewise.auditing.bounds.regions import TableLayout
-    from likewise.counterfactuals.rules import Rules
     from likewise.data.column import Column
 
 Direction: TypeAlias = Literal["any", "up", "down"]
@@ -331,7 +331,7 @@ def _atom(layout: TableLayout, name: str, value: Any, inside: bool) -> Atom | No
     place = {column.name: p for p, column in enumerate(layout.columns)}
     if name not in place:
         return None
-    listed = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
+    listed = allowed_values(value)
     column = layout.columns[place[name]]
     if column.categories:
         codes = [float(i) for i, category in enumerate(column.categories) if category in listed]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from likewise.core.checks import FloatArray, check_choice
+from likewise.core.checks import FloatArray, check_choice, is_whole
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.parameters import parameters_from_fields
 from likewise.core.randomness import RandomState, numpy_generator
@@ -247,7 +247,7 @@ class ComparableSubspace(SubspaceLearner):
             )
         freedom = int(found.sizes.sum()) - len(found.labels)
         width = features.phi.shape[1]
-        small = width <= _WIDE or not _is_count(self.n_components)
+        small = width <= _WIDE or not is_whole(self.n_components)
         if self.solver == "gram" or (self.solver == "auto" and small):
             scatter = Scatter(features.phi.shape[1])
             scatter.add(features.phi, found, remember=False)
@@ -293,13 +293,11 @@ class ComparableSubspace(SubspaceLearner):
         number = self.n_components
         owner, name = "ComparableSubspace", "n_components"
         share = isinstance(number, (float, np.floating)) and 0 < number < 1
-        if not (
-            share or (number == "auto" if isinstance(number, str) else _is_count(number) and number >= 1)
-        ):
+        if not (share or (number == "auto" if isinstance(number, str) else is_whole(number) and number >= 1)):
             allowed = "a whole number >= 1, a share of variance in (0, 1) or 'auto'"
             raise bad_parameter(owner, name, allowed, number)
         check_choice(self.solver, ("auto", "gram", "randomized"), owner=owner, name="solver")
-        if self.solver == "randomized" and not _is_count(number):
+        if self.solver == "randomized" and not is_whole(number):
             allowed = "a whole number with solver='randomized'"
             raise bad_parameter(owner, name, allowed, number, "Pass solver='gram'.")
 
@@ -315,7 +313,7 @@ class ComparableSubspace(SubspaceLearner):
     def _solve(self, gram: FloatArray, freedom: int, features: Features, *, streaming: bool = False) -> None:
         count = self.n_components
         total = float(np.trace(gram))
-        if _is_count(count):
+        if is_whole(count):
             values, vectors = top_of_gram(gram, int(count))
         else:
             values, vectors = top_of_gram(gram)
@@ -354,10 +352,6 @@ class ComparableSubspace(SubspaceLearner):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _rank(values: FloatArray, total: float, freedom: int, phi: FloatArray) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, is_tensor, is_torch_module, like, to_numpy
+from likewise.core.checks import FloatArray, is_tensor, is_torch_module, is_whole, like, to_numpy
 from likewise.core.errors import InputError, bad_parameter, did_you_mean, listed
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
 
@@ -121,7 +121,7 @@ class ColumnPlaces:
 
     def find(self, name: Any) -> list[int]:
         """Indices of all coordinates of a column given by name, or of one given by index."""
-        if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+        if is_whole(name):
             if not -self.n_features <= name < self.n_features:
                 raise InputError(
                     f"{self.owner}: there is no column {name}: the rows have {self.n_features} columns. "

@@ -17,7 +17,7 @@ from likewise.core.files import atomic_path
 from likewise.counterfactuals.edited_rows import TwinFactor
 from likewise.models.boosted import XGBoostModel, xgboost_categories
 from likewise.models.onnx_model import OnnxModel, graph_bytes
-from likewise.models.tree_readers import kept_rounds, kept_trees
+from likewise.models.tree_readers import kept_rounds, kept_trees, node_categories
 
 if TYPE_CHECKING:
     from likewise.mitigation.twin_consensus import TwinConsensus
@@ -227,12 +227,7 @@ def _settled(
 ) -> dict[str, Any]:
     """A tree as it is for one twin, its leaves divided by the number of twins."""
     new: dict[str, Any] = copy.deepcopy(tree)
-    sets = {
-        int(node): set(tree["categories"][int(start) : int(start) + int(size)])
-        for node, start, size in zip(
-            *(tree[f"categories_{part}"] for part in ("nodes", "segments", "sizes")), strict=True
-        )
-    }
+    sets = {node: set(asked) for node, asked in node_categories(tree).items()}
     by_position = {columns[f.columns[0]].position: f for f in factors}
     for node, left in enumerate(tree["left_children"]):
         if left < 0:

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from likewise.core.checks import FloatArray, check_integer, is_tensor, to_numpy
+from likewise.core.checks import FloatArray, check_integer, is_tensor, is_whole, to_numpy
 from likewise.core.errors import InputError, bad_parameter, did_you_mean
 from likewise.core.frames import is_frame, to_pandas, to_same_library
 from likewise.core.parameters import parameters_from_fields
@@ -154,7 +154,7 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _unit(found) if self.normalize else found
 
     def _vector(self, item: Any, rows: FloatArray, index: pd.Index[Any] | None, name: str) -> FloatArray:
-        if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+        if is_whole(item):
             if not -len(rows) <= item < len(rows):
                 raise InputError(
                     f"HardDebias: {name!r} names row {item}, but X has {len(rows)} rows. Pass row numbers below "

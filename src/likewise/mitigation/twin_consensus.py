@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, is_regressor
 
 from likewise.core.checks import FloatArray, check_choice, check_matrix
 from likewise.core.errors import InputError, no_rows
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.frames import is_frame, is_raw, to_pandas
 from likewise.core.parameters import parameters_from_fields
 from likewise.counterfactuals.edited_rows import (
     TwinFactor,
@@ -347,10 +347,9 @@ class TwinConsensus(MendedModel):
         frame = to_pandas(X, owner="TwinConsensus", name="X") if is_frame(X) else None
         if frame is None:
             frame = as_named_frame(check_matrix(X, owner="TwinConsensus"), self._inner().feature_names)
-        text = any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
         loaded = LoadedModel(self.model, "import path")
         function = frame_question(loaded) is self.model
-        self._raw = is_frame(X) and (text or not function) and answers_frames(loaded, frame.head(5))
+        self._raw = is_frame(X) and (is_raw(frame) or not function) and answers_frames(loaded, frame.head(5))
         self.__dict__.pop("_adapter", None)
         self.maker_ = ready_maker(self.edits, frame, owner="TwinConsensus")
         if self.maker_ is not None:

@@ -148,7 +148,6 @@ def _xgboost_tree(tree: Any, group: np.ndarray[Any, Any]) -> Tree:
         )
     # Thresholds and leaves are single precision; their shortest decimal form need not be it in double precision.
     conditions = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)
-    spans = (tree.get(f"categories_{part}", []) for part in ("nodes", "segments", "sizes"))
     return Tree(
         np.asarray(tree["left_children"]),
         np.asarray(tree["right_children"]),
@@ -156,11 +155,17 @@ def _xgboost_tree(tree: Any, group: np.ndarray[Any, Any]) -> Tree:
         conditions,
         tree["default_left"],
         np.outer(conditions, group),
-        {
-            int(node): tree["categories"][int(start) : int(start) + int(size)]
-            for node, start, size in zip(*spans, strict=True)
-        },
+        node_categories(tree),
     )
+
+
+def node_categories(tree: Any) -> dict[int, list[Any]]:
+    """Return the categories that each node of one of XGBoost's trees asks for."""
+    spans = (tree.get(f"categories_{part}", []) for part in ("nodes", "segments", "sizes"))
+    return {
+        int(node): tree["categories"][int(start) : int(start) + int(size)]
+        for node, start, size in zip(*spans, strict=True)
+    }
 
 
 # LightGBM, from its own dump.

@@ -19,7 +19,7 @@ from likewise.core.subspace import Subspace
 from likewise.models.losses import as_loss
 from likewise.models.network import network_of
 from likewise.models.oracle import evaluating, module_device, module_dtype
-from likewise.training.objective import network_scores
+from likewise.training.objective import network_scores, try_network
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -146,17 +146,10 @@ def check_outputs(net: nn.Module, x: FloatArray, n_classes: int, *, owner: str) 
 
     One output per row stands for two classes.
     """
-    try:
-        with evaluating(net), torch.no_grad():
-            scores = network_scores(net, _tensor(net, x[:2]), as_loss("cross_entropy"))
-    except RuntimeError as error:
+    outputs = try_network(net, _tensor(net, x[:2]), as_loss("cross_entropy"), owner=owner, name="'module'")
+    if outputs != n_classes:
         raise InputError(
-            f"{owner}: 'module' cannot be applied to rows of {x.shape[1]} columns: {error}. "
-            "Its first layer must take as many."
-        ) from error
-    if scores.shape[1] != n_classes:
-        raise InputError(
-            f"{owner}: 'module' gives {scores.shape[1]} scores per row, 'y' has {n_classes} classes. "
+            f"{owner}: 'module' gives {outputs} scores per row, 'y' has {n_classes} classes. "
             "Give it one output per class."
         )
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from likewise.core.errors import InputError
 from likewise.core.plain import plain_settings
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.network import torch_output
@@ -198,6 +199,18 @@ def network_scores(net: nn.Module, x: torch.Tensor, loss: Loss) -> torch.Tensor:
     One output z becomes the scores (−z/2, z/2); probabilities become their logarithms.
     """
     return class_scores(net(x), n=len(x), loss=loss, output=torch_output(net, loss))
+
+
+def try_network(net: nn.Module, x: torch.Tensor, loss: Loss, *, owner: str, name: str) -> int:
+    """Return how many outputs a network gives for the first rows, or raise an error if they do not fit it."""
+    try:
+        with evaluating(net), torch.no_grad():
+            return network_scores(net, x[:2], loss).shape[1]
+    except RuntimeError as error:
+        raise InputError(
+            f"{owner}: {name} cannot be applied to rows of {x.shape[1]} columns: {error}. "
+            "Its first layer must take as many."
+        ) from error
 
 
 def weighted_mean(values: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:

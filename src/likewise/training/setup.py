@@ -13,9 +13,9 @@ from torch import nn
 
 from likewise.core.checks import check_integer, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter, no_rows
-from likewise.models.oracle import evaluating, module_dtype
+from likewise.models.oracle import module_dtype
 from likewise.training.batch import ArrayBatches, Batch, BatchSource, LoaderBatches, Sampling
-from likewise.training.objective import Objective, network_scores
+from likewise.training.objective import Objective, try_network
 
 # The optimisers that have a name, without torch's compiler: torch loads it for the first one that is made.
 
@@ -94,19 +94,13 @@ def check_batch(net: nn.Module, batch: Batch, objective: Objective, *, name: str
     if loss.regression != batch.y.is_floating_point():
         allowed = "floating numbers" if loss.regression else "class indices (int64)"
         raise bad_parameter("train", f"{name}.y", f"{allowed} for this loss", str(batch.y.dtype))
-    try:
-        with evaluating(net), torch.no_grad():
-            scores = network_scores(net, batch.x[:2], loss)
-    except RuntimeError as error:
-        raise InputError(
-            f"train: the network cannot be applied to rows of {batch.x.shape[1]} columns: {error}"
-        ) from error
+    outputs = try_network(net, batch.x, loss, owner="train", name="the network")
     least, most = int(batch.y.min()), int(batch.y.max())
     if not loss.regression and least < 0:
         raise InputError(f"train: {name!r} has the class index {least}. Class indices start at 0.")
-    if not loss.regression and most >= scores.shape[1]:
+    if not loss.regression and most >= outputs:
         raise InputError(
-            f"train: the network has {scores.shape[1]} outputs, but {name!r} has class {most}. "
+            f"train: the network has {outputs} outputs, but {name!r} has class {most}. "
             "Give it an output per class."
         )
     objective.check(batch)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, IntArray, attribute_columns, python_scalar
+from likewise.core.checks import FloatArray, IntArray, attribute_columns, by_type, python_scalar
 from likewise.core.errors import InputError, bad_parameter
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows, orbit_representatives
@@ -137,7 +137,7 @@ def _categories(column: pd.Series[Any], owner: str) -> tuple[Any, ...] | None:
         )
     counts = column.value_counts()
     common = counts[counts > 0].index[:MAX_CATEGORIES]
-    return tuple(sorted(map(python_scalar, common), key=lambda value: (str(type(value)), str(value))))
+    return tuple(sorted(map(python_scalar, common), key=by_type))
 
 
 def _numbers(column: pd.Series[Any], owner: str) -> FloatArray:

@@ -19,6 +19,7 @@ from likewise.core.checks import (
     check_labels,
     check_same_length,
     is_tensor,
+    is_whole,
     sorted_values,
     take_rows,
     to_numpy,
@@ -30,6 +31,7 @@ from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.data.domain import DataRangeDomain, Domain
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.attribute import as_list
 from likewise.fair_metrics.learner import ready_metric
 from likewise.mitigation.project import check_width, read_first_rows, read_new_rows, table_or_array
 from likewise.training.results import TrainingWarning
@@ -183,7 +185,7 @@ def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.Da
             )
         found = table
     else:
-        names = [attributes] if isinstance(attributes, (str, int, np.integer)) else list(attributes)
+        names = as_list(attributes)
         if not names:
             raise bad_parameter(owner, "attributes", "at least one column", "none")
         found = pd.DataFrame({name: _values(name, table, rows, owner) for name in names})
@@ -197,7 +199,7 @@ def _values(name: Any, table: pd.DataFrame | None, rows: TrainingRows, owner: st
     if isinstance(rows.given, pd.DataFrame) and isinstance(name, str):
         return find_attribute(Table.of(rows.given, owner=owner), name, owner=owner).column
     width = np.shape(rows.given)[1]
-    if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and -width <= name < width:
+    if is_whole(name) and -width <= name < width:
         given = rows.given
         return given.iloc[:, int(name)].to_numpy() if isinstance(given, pd.DataFrame) else given[:, int(name)]
     raise bad_parameter(
