@@ -256,3 +256,16 @@ def test_inspect_advises_marks_for_missing_cells_and_takes_them_back(tmp_path, m
     with pytest.raises(SystemExit):
         main(["inspect", "people.parquet", "--no-file", "--read", "empty=nobody"])
     assert "no cell of the table is nobody" in capsys.readouterr().err
+
+
+def test_names_keep_the_spaces_at_their_end_as_values_do(tmp_path):
+    """As pandas reads them; broke once: without quotes they were cut off, and the column was not found by its name."""
+    path = tmp_path / "people.csv"
+    path.write_text('age, sex ,"job "\n30,F ,cook\n40,M ,"nurse "\n')
+    found = read_table(path).frame
+    assert (
+        list(found.columns)
+        == list(pd.read_csv(path, skipinitialspace=True).columns)
+        == ["age", "sex ", "job "]
+    )
+    assert found["sex "].tolist() == ["F ", "M "]

@@ -14,6 +14,7 @@ import likewise as lw
 from likewise.core.errors import InputError
 from likewise.explaining import burden
 from likewise.explaining.burden import _Solved, _Store, median_interval
+from likewise.explaining.situation import ExplanationRequest
 
 
 def people(n=160, seed=0):
@@ -145,7 +146,9 @@ def test_parts_of_another_model_are_refused(tmp_path, readable):
 def test_a_damaged_part_is_named(tmp_path, how):
     """A cut archive was unforeseen, and one about other people was believed."""
     situation = SimpleNamespace(
-        owner="recourse", people=np.zeros((9, 3)), digest="", reader=object(), favourable=1, settings={}
+        **{"owner": "recourse", "people": np.zeros((9, 3)), "digest": "", "reader": object(), "favourable": 1},
+        settings={},
+        request=ExplanationRequest(),
     )
     numbers, cells = np.array([2, 5, 7]), np.zeros((3, 2))
     store = _Store(tmp_path, situation, numbers)

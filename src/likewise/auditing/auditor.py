@@ -27,6 +27,7 @@ from likewise.core.text import option
 from likewise.counterfactuals.edits import edited_columns
 from likewise.data.case import check_varied
 from likewise.data.target import find_value
+from likewise.models.matching import with_own_names
 
 if TYPE_CHECKING:
     from likewise.auditing.partitions.runner import Sizes
@@ -185,7 +186,7 @@ def audit(
     if columns and eps == 0 and edits is None and search is None:
         search = ()  # only people at no distance are asked about
     asked = AuditRequest.of(
-        model=model,
+        model=with_own_names(model, X),
         metric="columns" if metric is None else metric,
         domain=domain,
         eps=eps,

@@ -50,6 +50,7 @@ from likewise.data.missing_values import MissingCells, fill_of
 from likewise.data.opening import MemoryFile, TableChoices, open_file
 from likewise.data.table_files import ReadTable, read_table, table_rows
 from likewise.data.target import binary_labels
+from likewise.models.matching import with_own_names
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 
@@ -282,7 +283,7 @@ def sensitive_names(names: Any, owner: str, *, some: bool = True) -> tuple[str, 
         allowed = "a list of names of columns of 'X', such as ['sex']"
         got = f"a {type(names).__name__} of values" if values else names
         raise bad_parameter(owner, "sensitive_features", allowed=allowed, got=got)
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(map(str, names)))
 
 
 def table_case(
@@ -352,7 +353,7 @@ def match_table(
     """Bring a model and a table of Python together for a question about decisions alone."""
     frame = named_table(X, owner)
     check_columns(frame, names, owner=owner, name="X")
-    loaded = loaded_model(model, frame)
+    loaded = loaded_model(with_own_names(model, X), frame)
     people = take_table(loaded, frame, y, names, TableChoices(missing=missing, columns=columns))
     return match_people(loaded, people, needed=names, missing=missing)
 

@@ -74,7 +74,7 @@ def with_columns(frame: pd.DataFrame, new: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def to_pandas(table: Any, *, owner: str, name: str = "frame", needed: Iterable[str] = ()) -> pd.DataFrame:
-    """Return any eager table as a pandas frame with unique string column names, the needed ones among them."""
+    """Return any eager table as a pandas frame with unique column names, as text, the needed ones among them."""
     if not is_frame(table):
         raise bad_parameter(
             owner,
@@ -88,14 +88,11 @@ def to_pandas(table: Any, *, owner: str, name: str = "frame", needed: Iterable[s
     )
     if frame is not table and declared_encoded(table):
         mark_encoded(frame)
+    if not all(isinstance(column, str) for column in frame.columns):
+        frame = frame.set_axis(pd.Index([str(column) for column in frame.columns]), axis=1)
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()].unique().tolist()
         raise InputError(f"{owner}: {name!r} has columns of the same name: {twice}. Rename them.")
-    if not all(isinstance(column, str) for column in frame.columns):
-        raise InputError(
-            f"{owner}: {name!r} has column names that are not strings. "
-            "Convert them first: frame.columns = frame.columns.astype(str)."
-        )
     check_columns(frame, needed, owner=owner, name=name)
     return frame
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import InputError, LikewiseError
-from likewise.core.frames import check_columns, same_words
+from likewise.core.frames import check_columns, is_raw, same_words
 from likewise.core.text import option, truncated
 from likewise.data.missing_values import MissingCells
 from likewise.data.one_hot import OneHotColumns, match_one_hot
@@ -24,6 +24,7 @@ from likewise.models.model import (
     libraries_of,
     select_columns,
 )
+from likewise.models.sklearn_model import by_place
 
 if TYPE_CHECKING:
     from likewise.data.tabular import TabularDomain
@@ -124,7 +125,28 @@ def frame_question(loaded: LoadedModel) -> Callable[[Any], Any] | None:
 def answers_frames(loaded: LoadedModel, some: pd.DataFrame) -> bool:
     """Whether a model that does not say its columns is shown the table: a function, or an estimator that answers about it."""
     ask = frame_question(loaded)
+    if ask is None and is_raw(some):
+        numbered = by_place(loaded.native, some)
+        return numbered is not some and _answers(lambda table: loaded.native.predict(table), numbered)
     return ask is not None and (ask is loaded.native or _answers(ask, some))
+
+
+@dataclass(frozen=True)
+class OwnNames:
+    """A function of a table, handed the columns under the names that its user has for them."""
+
+    function: Callable[[Any], Any]
+    names: Mapping[str, Any]
+
+    def __call__(self, table: pd.DataFrame) -> Any:
+        return self.function(table.rename(columns=self.names))
+
+
+def with_own_names(model: Any, X: Any) -> Any:
+    """Return a function that is asked about people of a table with column names that are no text, else the model itself."""
+    names = {str(name): name for name in getattr(X, "columns", ()) if not isinstance(name, str)}
+    function = callable(model) and not isinstance(model, type) and not hasattr(model, "predict")
+    return OwnNames(model, names) if names and function and not hasattr(model, "forward") else model
 
 
 def predicts_numbers(loaded: LoadedModel, frame: pd.DataFrame) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
 from likewise.core.checks import to_numpy
 from likewise.core.errors import InputError, ModelError, bad_parameter
@@ -170,11 +171,23 @@ class SklearnModel(EstimatorModel):
     def _answer(self, rows: Any) -> Any:
         if self._method == "decisions":
             return self._decisions(rows)
-        answer = getattr(self.estimator, self._method)(named(rows, self.feature_names))
+        answer = getattr(self.estimator, self._method)(
+            by_place(self.estimator, named(rows, self.feature_names))
+        )
         return _or_equal(answer) if self._method == "predict_proba" else answer
 
     def _decide(self, rows: Any) -> Any:
-        return self.estimator.predict(named(rows, self.feature_names))
+        return self.estimator.predict(by_place(self.estimator, named(rows, self.feature_names)))
+
+
+def by_place(estimator: Any, rows: Any) -> Any:
+    """Return a table with numbered columns if the estimator knows them by their places: their names were no text."""
+    if not isinstance(rows, pd.DataFrame) or hasattr(estimator, "feature_names_in_"):
+        return rows
+    own = any(type(part).__module__.split(".")[0] != "sklearn" for part in _parts(estimator))
+    if own or getattr(estimator, "n_features_in_", None) != rows.shape[1]:
+        return rows
+    return rows.set_axis(pd.RangeIndex(rows.shape[1]), axis=1)
 
 
 def _or_equal(probabilities: Any) -> Any:
