@@ -146,7 +146,13 @@ def test_parts_of_another_model_are_refused(tmp_path, readable):
 def test_a_damaged_part_is_named(tmp_path, how):
     """A cut archive was unforeseen, and one about other people was believed."""
     situation = SimpleNamespace(
-        **{"owner": "recourse", "people": np.zeros((9, 3)), "digest": "", "reader": object(), "favourable": 1},
+        **{
+            "owner": "recourse",
+            "people": np.zeros((9, 3)),
+            "digest": "",
+            "reader": object(),
+            "favourable": 1,
+        },
         settings={},
         request=ExplanationRequest(),
     )
