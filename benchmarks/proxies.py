@@ -1,6 +1,7 @@
 """Groups that are known by probability only: what estimates, bounds and the proxy test are worth where the truth is known.
 
     python benchmarks/proxies.py disparity [RUNS [PEOPLE [SEED]]]
+    python benchmarks/proxies.py known [RUNS [PEOPLE [SEED]]]
     python benchmarks/proxies.py intervals [RUNS [SEED [OUT.csv]]]
     python benchmarks/proxies.py voters FILE.csv
     python benchmarks/proxies.py adult [SPLITS]
@@ -9,7 +10,8 @@
     python benchmarks/proxies.py tables compas-scores-two-years.csv
 
 `disparity` draws names and places of people of known race from the bundled tables, plants a disparity with and without the
-assumption of the corrected estimate, and counts how often the truth is held. `intervals` counts it for every interval of a group
+assumption of the corrected estimate, and counts how often the truth is held; `known` does so for the estimate from people whose
+group is known alone, rare outcomes included. `intervals` counts it for every interval of a group
 of 2 to 50 people who are counted, rare outcomes and equal rates included. `voters` takes a table with the columns
 last_name, zip, race and turnout, such as pseudo_vf of the R package birdie (5,000 people). The tables in
 results/proxies.md were written by these.
@@ -29,7 +31,7 @@ import pandas as pd
 
 import likewise as lw
 from likewise.datasets.names_race import RACES, names_race, sex_given_first_name
-from likewise.proxies.rates import Events, IndependentNames, Rates, rate_bounds, weighted_rates
+from likewise.proxies.rates import Events, IndependentNames, Rates, known_rates, rate_bounds, weighted_rates
 
 GROUPS = np.array(["white", "black", "hispanic", "other"], dtype=object)
 REGIONS = {"North Carolina": (27000, 29000), "New York": (10000, 15000), "Texas": (75000, 80000)}
@@ -47,7 +49,7 @@ class Region:
         self.joint /= self.joint.sum()
         self.given = bearers / bearers.sum(0)
         _, p, area, _ = self.draw(200_000, rng)
-        self.truth = {world: self._gap(world, p, area) for world in WORLDS}
+        self.rates = {world: (p * outcome(world, p, area)).sum(0) / p.sum(0) for world in WORLDS}
 
     def draw(self, n: int, rng: np.random.Generator):
         """Group, P(group | surname, area), shares of the groups in the area, and race."""
@@ -59,11 +61,6 @@ class Region:
             surname[mine] = rng.choice(len(self.given), len(mine), p=self.given[:, r])
         p, shares = self.given[surname] * self.joint[area], self.joint[area]
         return np.minimum(race, 3), _four(p), _four(shares), race
-
-    def _gap(self, world: str, p: np.ndarray, area: np.ndarray) -> float:
-        chances = outcome(world, p, area)
-        rates = (p * chances).sum(0) / p.sum(0)
-        return float(rates[1] - rates[0])
 
 
 def _four(p: np.ndarray) -> np.ndarray:
@@ -91,8 +88,7 @@ def outcome(world: str, p: np.ndarray, area: np.ndarray) -> np.ndarray:
     return np.clip(chance, 0.0, 1.0)
 
 
-def disparity(runs: int = 400, n: int = 2000, seed: int = 2026) -> None:
-    rng = np.random.default_rng(seed)
+def _regions(rng: np.random.Generator) -> list[Region]:
     tables = names_race()
     # How many bear each surname is not in the tables: Zipf's law, then so that all surnames have the races of the nation.
     size = 1.0 / (1.0 + rng.permutation(len(tables.race_given_surname.values)))
@@ -100,7 +96,12 @@ def disparity(runs: int = 400, n: int = 2000, seed: int = 2026) -> None:
     for _ in range(20):
         bearers *= tables.race / (bearers.sum(0) / bearers.sum())
         bearers *= (size / np.maximum(bearers.sum(1), 1e-300))[:, None]
-    regions = [Region(name, bearers, rng) for name in REGIONS]
+    return [Region(name, bearers, rng) for name in REGIONS]
+
+
+def disparity(runs: int = 400, n: int = 2000, seed: int = 2026) -> None:
+    rng = np.random.default_rng(seed)
+    regions = _regions(rng)
     held: dict[str, dict[str, list[float]]] = {world: defaultdict(list) for world in WORLDS}
     for run in range(runs):
         region = regions[run % len(regions)]
@@ -111,7 +112,7 @@ def disparity(runs: int = 400, n: int = 2000, seed: int = 2026) -> None:
         known[sample] = GROUPS[group[sample]]
         draws = rng.uniform(size=n)
         for world in WORLDS:
-            truth, seen = region.truth[world], held[world]
+            truth, seen = float(region.rates[world][1] - region.rates[world][0]), held[world]
             decided = (draws < outcome(world, p, area)[np.arange(n), group]).astype(int)
             found = lw.disparity_bounds(decided, given, reference="white", known=known)
             gap = found.figure("black", "difference")
@@ -137,6 +138,35 @@ def disparity(runs: int = 400, n: int = 2000, seed: int = 2026) -> None:
                 f"{run + 1} runs of {n:,} people in {len(regions)} regions, gap black minus white, a tenth known"
             )
             print(pd.DataFrame(means).round(4).to_string(), flush=True)
+
+
+def known(runs: int = 1000, n: int = 2000, seed: int = 1) -> None:
+    """Coverage of the rates from known people, of black people and compared with white people; rare outcomes as well."""
+    rng = np.random.default_rng(seed)
+    regions = _regions(rng)
+    held = defaultdict(list)
+    for run in range(runs):
+        region = regions[run % len(regions)]
+        group, p, area, _ = region.draw(n, rng)
+        rows, draws = rng.permutation(n), rng.uniform(size=n)
+        for world, part, number in product(WORLDS, (1.0, 0.05), (100, 200, 600)):
+            rates = part * region.rates[world][[1, 0]]
+            happened = draws < part * outcome(world, p, area)[np.arange(n), group]
+            told = rows[:number]
+            found = known_rates(Events(happened * 1.0, np.ones(n)), p, group[told], told)
+            if np.isfinite(found.values[:2]).all():
+                held[world, part, number].append(_estimated(found, tuple(rates), (1, 0)))
+    for (world, part, number), seen in held.items():
+        if len(seen) >= runs / 4:
+            holds, width = np.moveaxis(np.array(seen, float), -1, 0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                means = [
+                    f"{a:.3f} ({b:.3f})"
+                    for a, b in zip(np.nanmean(holds, axis=0), width.mean(0), strict=True)
+                ]
+            kind = "rare" if part < 1 else "common"
+            print(f"{world}, {kind}, {number} known, {len(seen)} runs:", *means, flush=True)
 
 
 # How the chance of the small group is distributed, given its share: told by most names, by some, and hardly by any.
@@ -197,12 +227,13 @@ def intervals(runs: int = 400, seed: int = 0, out: str = "") -> None:
     )
 
 
-def _estimated(found: Rates, rates: tuple[float, float]) -> list[tuple[float, float]]:
+def _estimated(
+    found: Rates, rates: tuple[float, float], groups: tuple[int, int] = (0, 1)
+) -> list[tuple[float, float]]:
     measures = (
-        found.rate(0, 0.95),
-        found.rate(1, 0.95),
-        found.difference(0, 1, 0.95),
-        found.ratio(0, 1, 0.95),
+        *(found.rate(group, 0.95) for group in groups),
+        found.difference(*groups, 0.95),
+        found.ratio(*groups, 0.95),
     )
     return _held([(one.low, one.high) for one in measures], rates)
 
@@ -276,11 +307,11 @@ def adult(splits: int = 3) -> None:
             )
 
 
-def planted(seed: int, n: int = 2000):
+def planted(seed: int, n: int = 2000, differ: float = 0.8, men: float = 0.5):
     """A table, its sex and a model that reads two of five columns that differ by it and one that does not."""
     rng = np.random.default_rng(seed)
-    sex = rng.choice(["f", "m"], n)
-    shift = 0.8 * (sex == "m")
+    sex = rng.choice(["f", "m"], n, p=[1 - men, men])
+    shift = differ * (sex == "m")
     X = pd.DataFrame({name: rng.normal(size=n) for name in ("both", "carries", "moves", "nothing")})
     X["both"] += shift
     X["carries"] += shift
@@ -305,20 +336,42 @@ def worlds(runs: int = 100) -> None:
 
 
 def columns(runs: int = 400, n: int = 300) -> None:
-    """How often the intervals of what columns carry and move hold the means over samples of this size."""
-    seen = defaultdict(list)
-    for seed in range(runs):
-        X, sex, model = planted(seed, n)
-        for one in lw.proxy_test(model, X, sex, columns=["both", "town", "nothing"], pairs=0).columns:
-            for name in ("carries", "moves"):
-                found = getattr(one, name)
-                seen[one.name, name].append((found.value, found.low, found.high))
-    for key, values in seen.items():
-        value, low, high = np.array(values).T
-        holds = np.mean((low <= value.mean()) & (value.mean() <= high))
-        print(
-            *key, f"mean {value.mean():.3f}, holds {holds:.3f}, width {np.mean(high - low):.3f}", flush=True
-        )
+    """How often intervals of the proxy test hold the mean over samples of this size, and, of what columns move, the population's.
+
+    A column is needed for labels of which a tenth is dealt out by chance, in the last world alone.
+    """
+    for differ, men, names in (
+        *((differ, men, ("carries", "moves")) for men, differ in product((0.5, 0.15), (0.0, 0.2, 0.8))),
+        (0.2, 0.5, ("needed",)),
+    ):
+        needed = "needed" in names
+        asked = {
+            "columns": ["both", "nothing"] if needed else ["both", "town", "moves", "nothing"],
+            "pairs": 0,
+        }
+        everybody, sex, model = planted(runs, 50_000, differ, men)
+        whole = lw.proxy_test(model, everybody, sex, **asked)
+        seen = defaultdict(list)
+        for seed in range(runs):
+            X, sex, model = planted(seed, n, differ, men)
+            rng = np.random.default_rng(seed)
+            y = np.where(rng.uniform(size=n) < 0.1, rng.integers(0, 2, n), model(X)) if needed else None
+            for one in lw.proxy_test(model, X, sex, y=y, **asked).columns:
+                for name in names:
+                    found = getattr(one, name)
+                    seen[one.name, name].append((found.value, found.low, found.high))
+        moved = {one.name: one.moves.value * (differ > 0) for one in whole.columns}
+        for (column, name), values in seen.items():
+            value, low, high = np.array(values).T
+            truths = {"the mean": value.mean()}
+            if name == "moves":
+                truths["the population's"] = moved[column]
+            held = [
+                f"holds {what} {np.mean((low <= true) & (true <= high)):.3f} ({true:.3f})"
+                for what, true in truths.items()
+            ]
+            width = f"width {np.mean(high - low):.3f}"
+            print(f"differ {differ}, {men:.0%} men: {column} {name}", *held, width, sep=", ", flush=True)
 
 
 def tables(adult: str, compas: str) -> None:
@@ -366,6 +419,7 @@ if __name__ == "__main__":
         "intervals": lambda: intervals(
             *(convert(one) for convert, one in zip((int, int, str), rest, strict=False))
         ),
+        "known": lambda: known(*map(int, rest)),
         "disparity": lambda: disparity(*map(int, rest)),
         "voters": lambda: voters(rest[0]),
         "worlds": lambda: worlds(*map(int, rest)),

@@ -65,6 +65,8 @@ def test_the_standard_errors_are_those_of_the_bootstrap():
         ((2, 18), 30, (0.95, 0.5), False),
         # Two rates of one and the same person of whom it happened were taken to be correlated: it held in .78.
         ((0.03, 0.27), 30, (0.03, 0.003), True),
+        # A rate that may as well be 1 left the other half of its interval: the ratio held in .92.
+        ((0.006, 0.144), 6, (0.95, 0.5), False),
     ],
 )
 def test_the_interval_of_a_small_group_holds(told, size, rates, by_name):
@@ -84,12 +86,11 @@ def test_the_interval_of_a_small_group_holds(told, size, rates, by_name):
         counted = (rng.uniform(size=n) < 0.5) * 1.0
         events, both = Events(happened * counted, counted), np.column_stack([p, 1 - p])
         found = weighted_rates(events, both) if by_name else IndependentNames(events, both, None).rates()
-        ends = found.rate(0, 0.95), found.difference(0, 1, 0.95)
+        truths = truth[0], truth[0] - truth[1], truth[0] / truth[1]
+        ends = found.rate(0, 0.95), found.difference(0, 1, 0.95), found.ratio(0, 1, 0.95)
+        # There is no ratio to what never happened.
         held.append(
-            [
-                one.low <= true <= one.high
-                for one, true in zip(ends, (truth[0], truth[0] - truth[1]), strict=True)
-            ]
+            [np.isnan(one.low) or one.low <= true <= one.high for one, true in zip(ends, truths, strict=True)]
         )
     assert np.mean(held, axis=0).min() >= 0.93
 
@@ -126,6 +127,21 @@ def test_an_effect_of_the_place_is_allowed_for_if_places_are_known():
         for given in (plain, replace(plain, area=area))
     )
     assert abs(within.value - truth) < 0.03 < abs(without.value - truth)
+
+
+def test_rates_from_known_people_hold_if_hardly_anything_happens():
+    """What others add is judged by their names: judged by the outcomes of a few, rates held in .8."""
+    held = []
+    rng, p, group = world(2, n=2000, groups=2)
+    for _ in range(200):
+        happened = (rng.uniform(size=len(p)) < np.array([0.02, 0.03])[group]) * 1.0
+        rows = rng.choice(len(p), 200, replace=False)
+        found = known_rates(Events(happened, np.ones(len(p))), p, group[rows], rows)
+        ends = found.rate(0, 0.95), found.rate(1, 0.95), found.difference(0, 1, 0.95)
+        held.append(
+            [one.low <= true <= one.high for one, true in zip(ends, (0.02, 0.03, -0.01), strict=True)]
+        )
+    assert np.mean(held, axis=0).min() >= 0.93
 
 
 def test_people_of_known_group_give_rates_that_assume_nothing():

@@ -114,7 +114,7 @@ def proportion_interval(successes: int, n: int, *, confidence: float = 0.95) -> 
     return Interval(float(low), float(high), confidence, "exact")
 
 
-def share_limits(successes: Any, n: Any, *, confidence: float) -> tuple[FloatArray, FloatArray]:
+def share_limits(successes: Any, n: Any, *, confidence: Any) -> tuple[FloatArray, FloatArray]:
     """Clopper and Pearson's limits of many shares at once; 0 and 1 if nobody was seen. Numbers need not be whole."""
     from scipy.special import betaincinv
 

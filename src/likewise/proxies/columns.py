@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
+from scipy.stats import rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -21,7 +21,7 @@ from likewise.core.checks import FloatArray, IntArray, check_integer, check_same
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, to_pandas
-from likewise.core.intervals import Interval, Measure, bounded_mean_interval, proportion_interval
+from likewise.core.intervals import Measure, bounded_mean_interval, share_limits
 from likewise.core.plain import Written
 from likewise.proxies.probabilities import GroupProbabilities
 from likewise.proxies.removal import as_numbers, shuffled, without_attribute
@@ -30,6 +30,8 @@ from likewise.proxies.removal import as_numbers, shuffled, without_attribute
 _CARRIES, _MOVES = 0.02, 0.005
 # Above this many people one draw of the replaced values tells the share well enough.
 _MANY = 10_000
+# Attributes dealt out at random.
+_DEALT = 5
 _STRATA = 8
 
 
@@ -42,15 +44,17 @@ class ProxyColumn:
     columns : tuple of str
     carries : Measure
         How well the attribute can be told from it and the legitimate columns: the area under the ROC curve (AUC), of
-        people that were not learned from; 0.5 is chance.
+        people that were not learned from; 0.5 is chance. Its interval is of trees that learn from so many people.
     moves : Measure
-        Share of decisions that change if its part that carries the attribute is removed.
+        Share of decisions that change if its part that carries the attribute is removed. Its interval is of everybody: it
+        allows for what is not known of them and of their distributions.
     placebo : float
         The same share for an attribute that was dealt out at random: what the method itself moves.
     used : float
         Share of decisions that change if its values are exchanged at random.
     needed : Measure or None
-        By how much accuracy falls without it; None without a target.
+        By how much the accuracy of models trained for comparison falls without it; None without a target. Its interval is
+        of these models, asked about everybody.
     verdict : {"proxy", "carries", "used", "neither"}
         "proxy" carries and moves; "carries" does not move decisions; "used" moves decisions and does not carry.
 
@@ -266,12 +270,10 @@ class _Test:
         self.strata, self.baseline = everybody, 0.5
         if legitimate:
             rest = as_numbers(frame[legitimate])
-            self.baseline = self._auc(legitimate)
+            self.baseline = self._carries(legitimate).value
             least = max(100, len(frame) // 50)
             tree = DecisionTreeClassifier(max_leaf_nodes=_STRATA, min_samples_leaf=least, random_state=0)
             self.strata = np.unique(tree.fit(rest, group).apply(rest), return_inverse=True)[1]
-        # An attribute dealt out at random among people who are alike in the legitimate columns.
-        self.dealt = shuffled(pd.Series(group), self.strata, rng).to_numpy()
 
     def share(self, changed: dict[str, pd.Series[Any]]) -> float:
         """Share of decisions that change with these columns."""
@@ -285,22 +287,30 @@ class _Test:
 
     def column(self, names: tuple[str, ...], needed: Measure | None) -> ProxyColumn:
         """All numbers of a column or a pair."""
-        auc = self._auc([*self.legitimate, *names])
-        carries = _auc_measure(auc, np.bincount(self.group), self.level)
-        shares, placebo = (
-            [self.share(self._removed(names, by)) for _ in range(self.draws)]
-            for by in (self.group, self.dealt)
+        carries = self._carries([*self.legitimate, *names])
+        share = float(np.mean([self.share(self._removed(names, self.group)) for _ in range(self.draws)]))
+        placebo = np.array([self.share(self._removed(names, self._dealt())) for _ in range(_DEALT)])
+        tail, n = (1 - self.level) / 2, len(self.frame)
+        low, high = map(float, share_limits(share * n, n, confidence=self.level))
+        # The distributions that groups are moved to are known from these people only. How much that alone moves is shown by
+        # an attribute dealt out at random; this is the limit of one more deal.
+        spread = float(placebo.std(ddof=1)) * np.sqrt(1 + 1 / _DEALT)
+        noise = float(placebo.mean()) - float(stdtrit(_DEALT - 1, tail)) * spread
+        low, high = share - np.hypot(share - low, noise), share + np.hypot(high - share, noise)
+        moves = Measure(
+            "moves", share, max(float(low), 0.0), min(float(high), 1.0), "exact, and of the removal"
         )
-        n, share = len(self.frame), float(np.mean(shares))
-        moves = Measure.of("moves", share, proportion_interval(round(share * n), n, confidence=self.level))
         used = self.share({name: shuffled(self.frame[name], self.strata, self.rng) for name in names})
-        floor = float(np.mean(placebo))
-        # Four standard errors, as many columns are looked at.
-        error = (carries.high - carries.low) / 2 / -float(ndtri((1 - self.level) / 2))
-        carrying = auc - self.baseline > max(_CARRIES, 4.0 * error)
-        moving = moves.low > max(_MOVES, floor)
+        # Three standard errors, as many columns are looked at.
+        error = (carries.high - carries.low) / 2 / -float(ndtri(tail))
+        carrying = carries.value - self.baseline > max(_CARRIES, 3.0 * error)
+        moving = moves.low > _MOVES
         verdict = ("proxy" if moving else "carries") if carrying else "used" if used > _MOVES else "neither"
-        return ProxyColumn(names, carries, moves, floor, used, needed, verdict)
+        return ProxyColumn(names, carries, moves, float(placebo.mean()), used, needed, verdict)
+
+    def _dealt(self) -> IntArray:
+        """The attribute dealt out at random among people who are alike in the legitimate columns."""
+        return shuffled(pd.Series(self.group), self.strata, self.rng).to_numpy()
 
     def _removed(self, names: tuple[str, ...], group: IntArray) -> dict[str, pd.Series[Any]]:
         """The columns without the part that carries a grouping; the second given the first."""
@@ -314,27 +324,49 @@ class _Test:
                 after = self.strata * _STRATA + _bins(changed[name], edges)[0]
         return changed
 
-    def _auc(self, names: list[str]) -> float:
-        """AUC of the attribute from columns, of people that a tree has not learned from; groups weighted by their size."""
-        chances = np.zeros((len(self.frame), int(self.group.max()) + 1))
-        least = max(20, int(np.sqrt(len(self.frame))))
+    def _carries(self, names: list[str]) -> Measure:
+        """AUC of the attribute from columns, of people that a tree has not learned from; groups weighted by their size.
+
+        Each tree's AUC has DeLong's variance (1988) over the people who are asked. It is doubled: people ask and teach, so
+        if a column tells little, what one fold shows by chance the others show again, and the variance of the mean is twice
+        that of independent folds, however many there are. The limits are those of a share of as many people as that is
+        worth, no more than Birnbaum and Klose (1957) allow for any AUC.
+        """
+        group, n = self.group, len(self.group)
+        sizes = np.bincount(group)
+        weights = sizes / n
+        least = max(20, int(np.sqrt(n)))
         words = [not pd.api.types.is_numeric_dtype(self.frame[name].dtype) for name in names]
         X = as_numbers(self.frame[names])
-        smallest = int(np.bincount(self.group)[np.unique(self.group)].min())
-        folds = StratifiedKFold(min(3, smallest), shuffle=True, random_state=0)
-        for train, test in folds.split(X, self.group):
+        auc, variance, folds = 0.0, 0.0, 3
+        for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(X, group):
             learn, ask = X[train], X[test]
             if any(words):
-                learn, ask = _by_group(learn, ask, self.group[train], words)
-            tree = DecisionTreeClassifier(min_samples_leaf=least, random_state=0).fit(
-                learn, self.group[train]
-            )
-            chances[np.ix_(test, tree.classes_)] = tree.predict_proba(ask)
-        sizes = np.bincount(self.group, minlength=chances.shape[1])
-        aucs = [
-            roc_auc_score(self.group == a, chances[:, a]) if size else 0.0 for a, size in enumerate(sizes)
-        ]
-        return float(np.average(aucs, weights=sizes))
+                learn, ask = _by_group(learn, ask, group[train], words)
+            tree = DecisionTreeClassifier(min_samples_leaf=least, random_state=0).fit(learn, group[train])
+            influence = np.zeros(len(test))
+            for a, chance in zip(tree.classes_, tree.predict_proba(ask).T, strict=True):
+                mine = group[test] == a
+                ahead = _ahead(mine, chance)
+                value = float(ahead[mine].mean())
+                auc += weights[a] * value / folds
+                influence += weights[a] * (ahead - value) / np.where(mine, mine.sum(), (~mine).sum())
+            variance += 2.0 * float((influence / folds) @ (influence / folds))
+        people = float((weights[sizes > 0] / np.sqrt(np.minimum(sizes, n - sizes)[sizes > 0])).sum()) ** -2
+        auc = min(auc, 1.0)
+        if variance > 0:
+            people = min(people, auc * (1 - auc) / variance)
+        low, high = share_limits(auc * people, people, confidence=self.level)
+        return Measure("carries", auc, float(low), float(high), "DeLong")
+
+
+def _ahead(mine: Any, chance: FloatArray) -> FloatArray:
+    """Of each person, the share of the others' side whom the chance puts on the right side of them; a half for ties."""
+    inside = np.empty(len(mine))
+    for side in (mine, ~mine):
+        inside[side] = rankdata(chance[side])
+    below = rankdata(chance) - inside
+    return np.asarray(np.where(mine, below / (~mine).sum(), 1.0 - below / mine.sum()))
 
 
 def _by_group(
@@ -366,19 +398,6 @@ def _bins(column: pd.Series[Any], edges: Any = None) -> tuple[IntArray, Any]:
         edges = words.value_counts().index[: _STRATA - 1]
     found = pd.Index(edges).get_indexer(pd.Index(words))
     return np.where(found < 0, _STRATA - 1, found), edges
-
-
-def _auc_measure(auc: float, sizes: IntArray, level: float) -> Measure:
-    """The AUC with Hanley and McNeil's interval, for one group against the others."""
-    n = int(sizes.sum())
-    first = int(sizes.max())
-    a, b = min(max(auc / (2 - auc), 0.0), 1.0), 2 * auc**2 / (1 + auc)
-    m, k = first, max(n - first, 1)
-    variance = (auc * (1 - auc) + (m - 1) * (a - auc**2) + (k - 1) * (b - auc**2)) / (m * k)
-    reach = -float(ndtri((1 - level) / 2)) * float(np.sqrt(max(variance, 0.0)))
-    return Measure.of(
-        "carries", auc, Interval(max(auc - reach, 0.0), min(auc + reach, 1.0), level, "Hanley–McNeil")
-    )
 
 
 def _needed(

@@ -7,13 +7,12 @@ everything they share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.tree import DecisionTreeRegressor
 
@@ -36,7 +35,7 @@ class Rates:
     `people` is how many people each rate can rest upon at most, (k,), `alike` the covariance of the rates if everybody's
     outcome were equally likely, (k, k). Of a small group of which little is known, the distribution is not normal: a rate
     has the exact limits of a share of as many people as its standard error corresponds to (Korn and Graubard 1998),
-    differences and ratios combine these (Zou and Donner 2008). What is seen of errors and correlations is not trusted
+    differences and ratios combine these (after Zou and Donner 2008). What is seen of errors and correlations is not trusted
     beyond `alike`: both look small, or certain, if hardly anything happened, or to hardly anybody.
     """
 
@@ -47,29 +46,28 @@ class Rates:
 
     def rate(self, group: int, confidence: float) -> Measure:
         """The rate of a group with its interval."""
-        rate, low, high = self._limits(group, confidence)
-        return Measure("", rate, low, high, _METHOD)
+        low, high = self._limits(group, ndtri([(1 - confidence) / 2, (1 + confidence) / 2]), confidence)
+        return Measure("", self._value(group), float(low), float(high), _METHOD)
 
     def difference(self, group: int, other: int, confidence: float) -> Measure:
         """The rate of a group minus that of another."""
-        mine, theirs = self._limits(group, confidence), self._limits(other, confidence)
-        value, low, high = _apart(mine, theirs, self._together(group, other))
-        return Measure("", value, max(low, -1.0), min(high, 1.0), _METHOD)
+        low, high = self._apart(group, other, confidence, np.positive)
+        return Measure("", self._value(group) - self._value(other), low, high, _METHOD)
 
     def ratio(self, group: int, other: int, confidence: float) -> Measure:
         """The rate of a group over that of another; the interval is made on the log scale."""
-        mine, theirs = self._limits(group, confidence), self._limits(other, confidence)
-        if not min(mine[0], theirs[0]) > _NEVER:
+        mine, theirs = self._value(group), self._value(other)
+        if not min(mine, theirs) > _NEVER:
             return Measure("", np.nan, np.nan, np.nan)
-        with np.errstate(divide="ignore"):
-            logs = np.log([mine, theirs])
-        value, low, high = np.exp(
-            _apart(logs[0].tolist(), logs[1].tolist(), self._together(group, other))
-        ).tolist()
-        return Measure("", value, low, high, _METHOD)
+        low, high = np.exp(self._apart(group, other, confidence, np.log)).tolist()
+        return Measure("", mine / theirs, low, high, _METHOD)
 
-    def _limits(self, group: int, confidence: float) -> tuple[float, float, float]:
-        rate = min(max(float(self.values[group]), 0.0), 1.0)
+    def _value(self, group: int) -> float:
+        return min(max(float(self.values[group]), 0.0), 1.0)
+
+    def _limits(self, group: int, at: FloatArray, confidence: float) -> FloatArray:
+        """Limits of a rate that lie so many standard normal deviations off, on people worth as many as at `confidence`."""
+        rate = self._value(group)
         people, error = float(self.people[group]), standard_error(self.influence[:, group])
         # A rate of 0 or 1 tells as much as one a person away from it.
         inside = (rate * people + 1) / (people + 2)
@@ -78,8 +76,24 @@ class Rates:
             people = min(people, rate * (1 - rate) / error**2)
         tail = (1.0 - confidence) / 2
         people *= float(ndtri(tail) / stdtrit(max(people - 1.0, 1.0), tail)) ** 2
-        low, high = share_limits(rate * people, people, confidence=confidence)
-        return rate, float(low), float(high)
+        low, high = share_limits(rate * people, people, confidence=1 - 2 * ndtr(-np.abs(at)))
+        return np.where(at < 0, low, high)
+
+    def _apart(self, group: int, other: int, confidence: float, scale: Any) -> tuple[float, float]:
+        """Ends of the difference of two rates on a scale: the farthest of all pairs that are jointly as likely.
+
+        Where limits lie in proportion to the deviations this is Zou and Donner's rule. Near 0 or 1 they crowd, and a rate
+        that may as well be 1 leaves the other rate its whole interval.
+        """
+        angle, together = np.linspace(0, 2 * np.pi, 73), self._together(group, other)
+        reach = float(ndtri((1 + confidence) / 2))
+        mine = reach * np.cos(angle)
+        theirs = together * mine + np.sqrt(max(1 - together**2, 0.0)) * reach * np.sin(angle)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = scale(self._limits(group, mine, confidence)) - scale(
+                self._limits(other, theirs, confidence)
+            )
+        return float(np.nanmin(apart)), float(np.nanmax(apart))
 
     def _together(self, group: int, other: int) -> float:
         """Correlation of two rates, the lower of two: what they share makes a difference surer."""
@@ -97,17 +111,6 @@ def _correlation(covariance: FloatArray) -> float:
 _METHOD = "combined"
 # A rate below this is of something that never happened; a fit comes near 0 without reaching it.
 _NEVER = 1e-6
-
-
-def _apart(one: Sequence[float], other: Sequence[float], together: float) -> tuple[float, float, float]:
-    """A number less another, with limits that are moved by the root of the summed squares of the parts' own distances."""
-
-    def reach(a: float, b: float) -> float:
-        return np.inf if np.isinf(a + b) else float(np.sqrt(max(a * a + b * b - 2 * together * a * b, 0.0)))
-
-    value = one[0] - other[0]
-    below, above = reach(one[0] - one[1], other[2] - other[0]), reach(one[2] - one[0], other[0] - other[1])
-    return value, value - below, value + above
 
 
 def standard_error(influence: FloatArray) -> float:
@@ -226,15 +229,14 @@ class IndependentNames:
 
 # Known people of a group who are counted, for a rate of theirs.
 _LEAST_KNOWN = 10
-# How many known people one is worth at most, however well the guesses of the others seem to fit.
-_WORTH = 3.0
 
 
 def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray) -> Rates:
     """Rates from people whose group is known, who are a random sample; everybody else only makes them more precise.
 
-    Prediction-powered means (Angelopoulos et al. 2023), with the weight that gives the least variance: `p` may be any
-    guess of the group, right or wrong. NaN for a group with fewer than 10 known people who are counted.
+    Prediction-powered means (Angelopoulos et al. 2023): `p` may be any guess of the group, right or wrong. Its weight gives the
+    least variance if outcomes are equally likely for all, so that it does not rest on the outcomes of few; neither does how
+    many people a rate is worth. NaN for a group with fewer than 10 known people who are counted.
     """
     n, k = p.shape
     rest = np.setdiff1d(np.arange(n), rows)
@@ -245,32 +247,29 @@ def known_rates(events: Events, p: FloatArray, codes: IntArray, rows: IntArray) 
         own = eye[:, a]
         if own @ counted[rows] < _LEAST_KNOWN:
             continue
-        rate = float(own @ happened[rows] / (own @ counted[rows]))
-        for _ in range(2):
-            off = happened - rate * counted
-            told, guessed = own * off[rows], p[rows, a] * off[rows]
-            spread = float(np.var(guessed))
-            power = 0.0
-            if len(rest) and spread > 0:
-                power = float(np.cov(told, guessed, bias=True)[0, 1]) / spread / (1.0 + len(rows) / len(rest))
-            means = []
-            for what in (happened, counted):
-                mean = float(np.mean((own - power * p[rows, a]) * what[rows]))
-                means.append(mean + (power * float(np.mean(p[rest, a] * what[rest])) if len(rest) else 0.0))
-            if means[1] <= 0:
-                break
-            rate = min(max(means[0] / means[1], 0.0), 1.0)
-        values[a] = rate
-        size = means[1] if means[1] > 0 else float(np.mean(own * counted[rows]))
-        mine = np.zeros(n)
-        off = happened - rate * counted
-        mine[rows] = _centred((own - power * p[rows, a]) * off[rows]) / len(rows)
-        if len(rest):
-            mine[rest] = _centred(power * p[rest, a] * off[rest]) / len(rest)
+        guess, elsewhere = p[rows, a], p[rest, a]
+        power = 0.0
+        if len(rest) and (guess * counted[rows]).any():
+            fit = float((own * guess) @ counted[rows] / (guess**2 @ counted[rows]))
+            power = fit / (1.0 + len(rows) / len(rest))
+        means = [
+            float(np.mean((own - power * guess) * what[rows]))
+            + (power * float(np.mean(elsewhere * what[rest])) if power else 0.0)
+            for what in (happened, counted)
+        ]
+        if means[1] <= 0:
+            power, means = 0.0, [float(np.mean(own * what[rows])) for what in (happened, counted)]
+        values[a] = rate = min(max(means[0] / means[1], 0.0), 1.0)
+        off, mine = happened - rate * counted, np.zeros(n)
+        mine[rows] = _centred((own - power * guess) * off[rows]) / len(rows)
+        worth = float((own - power * guess) ** 2 @ counted[rows]) / len(rows) ** 2
+        if power:
+            mine[rest] = _centred(power * elsewhere * off[rest]) / len(rest)
+            worth += power**2 * float(elsewhere**2 @ counted[rest]) / len(rest) ** 2
+        people[a] = means[1] ** 2 / worth
         # As wide as Student's t has it with so many known people of the group.
         number = float(own @ counted[rows])
-        people[a] = _WORTH * number
-        influence[:, a] = mine / size * float(stdtrit(number - 1.0, 0.975) / ndtri(0.975))
+        influence[:, a] = mine / means[1] * float(stdtrit(number - 1.0, 0.975) / ndtri(0.975))
     # Their groups have different people.
     return Rates(values, influence, people, np.zeros((k, k)))
 
