@@ -92,7 +92,8 @@ def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
 def read_layers(estimator: Any) -> Layers | None:
     """Return the layers of a linear model or an MLP, scalers in front absorbed; None if it is not such a model.
 
-    Nothing says yet that they give the estimator's own answers: compare before use.
+    An output is a score or a value, which only a sigmoid or softmax may follow. Nothing says yet that they give the
+    estimator's own answers: compare before use.
     """
     if is_one_of(estimator, _SEARCHES):
         return read_layers(estimator.best_estimator_)

@@ -276,7 +276,7 @@ def _share(bound: Bound) -> Bound:
     return replace(bound, measure="decisions", value=value, gap=value)
 
 
-# A bound for a table of any size in the time there is, from differences (DESIGN: no ceiling of the world is needed).
+# A bound for a table of any size in the time there is, from differences.
 #
 # For every λ, V(ε) ≤ λε + mean of s_i(λ) (equation 4 of the paper). A first look at everybody's whole domain gives each
 # person an upper value u_i ≥ s_i and a row that attains l_i ≤ s_i. People drawn at random, each with probability

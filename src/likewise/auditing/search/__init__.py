@@ -1,1 +1,1 @@
-"""Searches for the worst case of each row: among finite candidates, and along gradients."""
+"""Searches for the worst case of each row (`contract`): among candidates, along gradients, and by moves over the domain."""

@@ -1,8 +1,9 @@
-"""The exact audit over a finite set of candidates, for any model at all (DESIGN: inner search, any model).
+"""The exact audit over a finite set of candidates, for any model at all.
 
-Candidates are the rows of the data, and their twins with sensitive columns edited to all combinations of values. The model is asked once about each; a candidate's loss depends on nothing but itself
-and the audited row's label. Distances come in blocks, and every row keeps its concave frontier, which solves the
-inner problem for every λ at once (`likewise.auditing.dual` does the rest).
+Candidates are the rows of the data, and their twins with sensitive columns edited to all combinations of values. The model
+is asked once about each; a candidate's loss depends on nothing but itself and the audited row's label. Distances come in
+blocks, and every row keeps its concave frontier, which solves the inner problem for every λ at once (`likewise.auditing.dual`
+does the rest).
 """
 
 from __future__ import annotations

@@ -53,7 +53,6 @@ from likewise.models.losses import Loss
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
-    from likewise.auditing.problem import AuditProblem
 
 # Which values of each column are tried for a person, and what each adds to the fair distance.
 

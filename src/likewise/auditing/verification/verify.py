@@ -79,7 +79,7 @@ class Verification:
     stopped : bool
         Whether Ctrl-C ended it.
     sampled : Sampled or None
-        Share of random rows of the domain that flip, with an exact 95% interval.
+        Share of random rows of the domain that flip, with an exact 95% interval, whatever was proved.
     trivial : bool
         The model does not read the sensitive columns.
     reason : str
