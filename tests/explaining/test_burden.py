@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, UnfairError
 from likewise.explaining import burden
 from likewise.explaining.burden import _Solved, _Store, median_interval
 from likewise.explaining.situation import ExplanationRequest
@@ -54,6 +54,11 @@ def test_a_planted_difference_is_found_and_proved():
     np.testing.assert_allclose(refused.cost, needed / (high - low))
     other = np.maximum(np.where(refused.sex == 0, 30, 40) - refused.hours, 0)
     np.testing.assert_allclose(refused.difference, (other - needed) / (high - low))
+    found.raise_if_unfair(1.0)
+    with pytest.raises(UnfairError, match="of those refused have a counterpart"):
+        found.raise_if_unfair(0.99)
+    with pytest.raises(InputError, match="sensitive_features"):
+        lw.recourse(model, table[:20], favourable=True).raise_if_unfair(0.5)
 
 
 def test_a_model_that_can_only_be_asked_gives_estimates():

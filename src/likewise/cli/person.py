@@ -26,8 +26,7 @@ from likewise.cli.options import (
 )
 from likewise.cli.output import Outputs, deliver_answer, outputs
 from likewise.cli.reading import match_files
-from likewise.core.errors import InputError, UnfairError
-from likewise.core.messages import Texts
+from likewise.core.errors import InputError
 from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
@@ -179,8 +178,8 @@ def recourse(
     deliver_answer(outputs, found, model, table, rows=found.people, partial=found.stopped)
     if found.stopped:
         return EXIT_INTERRUPTED
-    if limit is not None and found.looked and found.unequal.value > limit:
-        raise UnfairError(Texts(outputs.language)("recourse.limit", share=found.unequal.value, limit=limit))
+    if limit is not None:
+        found.raise_if_unfair(limit)
     return 0
 
 

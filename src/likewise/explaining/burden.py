@@ -15,10 +15,11 @@ import pandas as pd
 
 from likewise._version import __version__
 from likewise.auditing.worst_case import OnProgress
-from likewise.core.checks import BoolArray, FloatArray, check_parameters
-from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.checks import BoolArray, FloatArray, check_number, check_parameters
+from likewise.core.errors import FormatError, InputError, UnfairError, bad_parameter
 from likewise.core.files import LARGEST_RESULT, atomic_path, read_file
 from likewise.core.intervals import Measure, proportion_interval
+from likewise.core.messages import Texts
 from likewise.core.plain import Written, beside, plain_cell
 from likewise.core.progress import progress_bar
 from likewise.data.case import Counted
@@ -119,6 +120,24 @@ class Recourse(Written):
     def cheaper(self) -> Measure:
         """Share of the refused whose own change costs over 5% less than a counterpart's."""
         return _share("cheaper", self.people["cheaper"], self.confidence)
+
+    def raise_if_unfair(self, limit: float) -> None:
+        """Raise if more than a share `limit` of the refused have a counterpart whose least change costs over 5% more or less.
+
+        Parameters
+        ----------
+        limit : float
+
+        Raises
+        ------
+        UnfairError
+        """
+        if not self.sensitive_features:
+            remedy = "A limit compares people with their counterparts."
+            raise bad_parameter("recourse", "sensitive_features", "names of columns", None, remedy)
+        share = check_number(limit, owner="raise_if_unfair", name="limit", low=0, high=1)
+        if self.looked and self.unequal.value > share:
+            raise UnfairError(Texts()("recourse.limit", share=self.unequal.value, limit=share))
 
     def __repr__(self) -> str:
         return f"<Recourse: {self.looked:,} of {self.refused:,} refused people, {self.proved:.1%} proved, {self.unequal}>"
