@@ -331,7 +331,7 @@ class BlackBoxMoves:
         """Ask about options alone, the nearest first; return what each adds, (n, M), NaN where it was not asked about."""
         options, most = self.options, max(self.search.calls // 2, 1)
         cost = _cost(self.metric, options.length, options.shift)
-        wanted = options.usable & (cost <= self.search.furthest)
+        wanted = np.array(options.usable)
         wanted[:, options.first[:-1]] = False
         if wanted.shape[1] > most:
             order = np.argsort(np.where(wanted, cost, np.inf), axis=1, kind="stable")
@@ -405,7 +405,7 @@ class BlackBoxMoves:
         if moves.sum() <= self.search.width:
             # Few moves are all asked about: what they do from here may be another thing than from the person's own row.
             found.update({(int(o), -1): None for o in np.flatnonzero(moves)})
-        for price, sign, _ in self.goal:
+        for price, sign, _ in self.goal if base == 0 else self.goal[: self.search.near]:
             one = np.where(moves, _scores(losses, cost, price, sign), -np.inf)
             best = np.argsort(-one, kind="stable")[:_PAIRED]
             one_of, other = np.triu_indices(len(best), 1)
@@ -429,7 +429,7 @@ class BlackBoxMoves:
         base: list[int] = []
         pairs: list[tuple[int, int]] = []
         for i in np.flatnonzero(self.asked < self.search.calls).tolist():
-            at = int(next_row(self.best[i], self.expanded[i]))
+            at = int(next_row(self.best[i, : self.search.near], self.expanded[i]))
             if at >= 0:
                 moved = self.expanded[i, at] = True
                 found = self._promising(i, at, effect[i])

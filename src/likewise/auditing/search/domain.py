@@ -209,7 +209,6 @@ class MoveSearch:
     model: MoveArrays | None = None
     ask: Callable[[FloatArray, Any], FloatArray] | None = None
     cuts: Mapping[str, Sequence[float]] | None = None
-    furthest: float = np.inf
     # Rounds from a person's best rows; of a black box, rows to ask about, in all and at once.
     rounds: int = 24
     calls: int = 1_000
@@ -218,6 +217,8 @@ class MoveSearch:
     tol: float = 1e-4
     # When asking about further moves ends.
     until: float = math.inf
+    # Lower λ, at which only what a person's own moves promise is tried.
+    far: Sequence[float] = ()
 
     @property
     def size(self) -> int:
@@ -242,12 +243,18 @@ class MoveSearch:
         """The λ to search at, what the loss counts there, and by which share a better row is better, (m, 3).
 
         At no distance the smallest loss is looked for as well: it may be decided differently from a person whose own
-        decision is the wrong one.
+        decision is the wrong one. What lies far away comes last.
         """
-        prices = np.asarray(self.prices, dtype=np.float64)
-        least = np.flatnonzero(np.isinf(prices))[:1]
-        signs = np.append(np.ones(len(prices)), -np.ones(len(least)))
-        return np.column_stack([np.append(prices, prices[least]), signs, np.full(len(signs), self.tol)])
+        least = [price for price in self.prices if np.isinf(price)][:1]
+        prices = np.array([*self.prices, *least, *self.far], dtype=np.float64)
+        signs = np.ones(len(prices))
+        signs[len(self.prices) : self.near] = -1.0
+        return np.column_stack([prices, signs, np.full(len(signs), self.tol)])
+
+    @property
+    def near(self) -> int:
+        """At how many of these λ the best rows are moved on from."""
+        return len(self.prices) + bool(np.isinf(self.prices).any())
 
     @property
     def measure(self) -> tuple[Any, ...]:
@@ -287,6 +294,7 @@ class MoveSearch:
             label,
             target.astype(np.float64),
             self.goal,
+            self.near,
             self.rounds,
             rows,
             found,
@@ -325,8 +333,8 @@ class MoveSearch:
 # Times the unit of the loss over ε, in the order in which rows are moved on from: around the usual λ* first, and the lowest,
 # which lead far away.
 _SHARES = (0.3, 0.1, 1.0, 0.5, 0.2, 0.03, 2.0)
-# A move whose squared fair distance is more than so many ε is not tried alone.
-_REACH = 80.0
+# The lowest λ that is looked at, in units of the loss, and how far apart λ are on the way there.
+_LOWEST, _APART = 0.03, 10.0 / 3.0
 
 
 def prices_of(eps: float, unit: float) -> tuple[float, ...]:
@@ -336,6 +344,18 @@ def prices_of(eps: float, unit: float) -> tuple[float, ...]:
     if np.isinf(eps):
         return (np.inf, 0.0)
     return (np.inf, *(float(share * unit / eps) for share in _SHARES))
+
+
+def far_prices(eps: float, unit: float) -> tuple[float, ...]:
+    """Return lower λ, down to what any large budget is searched at.
+
+    If few moves are worth anything, or people are few, one person's far row may be worth all of a small budget.
+    """
+    lowest = min(_SHARES) / eps if eps > 0 else 0.0
+    if lowest <= _LOWEST:
+        return ()
+    count = max(int(math.log(lowest / _LOWEST) / math.log(_APART)), 1)
+    return tuple(unit * float(price) for price in np.geomspace(lowest, _LOWEST, count + 1)[1:])
 
 
 # With fewer calls not even every single move of a small table is tried.
@@ -473,18 +493,19 @@ class DomainSearch(Search):
             half = time.time() + 0.5 * (until - time.time()) if timed else math.inf
             cuts = {} if hasty else split_points(problem, self.probes, until=half)
         read = None if hasty else _read(problem)
+        unit = loss_unit(place, layout)
         search = MoveSearch(
             layout,
             place.metric,
-            prices_of(float(eps), loss_unit(place, layout)),
+            prices_of(float(eps), unit),
             place.model.loss,
             read,
             _asking(problem, layout),
             cuts,
-            _REACH * float(eps),
             self.rounds,
             self.calls_for(problem),
             until=until if timed else math.inf,
+            far=far_prices(float(eps), unit),
         )
         # The same person twice is searched once.
         whole = np.column_stack([problem.X, np.asarray(problem.target, dtype=np.float64)])

@@ -601,9 +601,12 @@ def _propose(  # type: ignore[no-untyped-def]
 
 @compiled
 def _search_person(  # type: ignore[no-untyped-def]
-    model, numbers, metric, loss, option, column, cells, label, target, goal, rounds, ways, rows, found
+    model, numbers, metric, loss, option, column, cells, label, target, goal, near, rounds, ways, rows, found
 ):  # fmt: skip
-    """Search around a person; fill their rows (C, 2, P), with loss and cost (C, 2), and return how many there are."""
+    """Search around a person; fill their rows (C, 2, P), with loss and cost (C, 2), and return how many there are.
+
+    Beyond the first λ, `near` of them, what the person's own moves promise is tried, and nothing is moved on from.
+    """
     columns, n_columns = model[4], rows.shape[2]
     own = np.empty(n_columns)
     by_column = np.empty((n_columns + 1, option.shape[1] - SHIFT + 1))
@@ -625,7 +628,7 @@ def _search_person(  # type: ignore[no-untyped-def]
                 for p in range(n_columns):
                     rows[size, 0, p], rows[size, 1, p] = tried[m, 0, p], tried[m, 1, p]
                 size += 1
-        base = next_row(best, expanded)
+        base = next_row(best[:near], expanded)
         if base < 0 or step == rounds or size + WIDTH >= len(rows):
             break
         expanded[base] = True
@@ -635,8 +638,8 @@ def _search_person(  # type: ignore[no-untyped-def]
             by_column, seen, parts
         )  # fmt: skip
         count = _propose(
-            columns, numbers, metric, loss, option, column, row, listed, goal, reached, label, target, by_column,
-            seen, parts, promising, tried, worth
+            columns, numbers, metric, loss, option, column, row, listed, goal if step == 0 else goal[:near], reached, label, target,
+            by_column, seen, parts, promising, tried, worth
         )  # fmt: skip
         if step == 0 and n_columns > LISTED * len(goal):
             listed = np.flatnonzero(promising)
@@ -645,7 +648,7 @@ def _search_person(  # type: ignore[no-untyped-def]
 
 @compiled
 def search_people(  # type: ignore[no-untyped-def]
-    model, numbers, metric, loss, option, column, cells, label, target, goal, rounds, rows, found, count
+    model, numbers, metric, loss, option, column, cells, label, target, goal, near, rounds, rows, found, count
 ):  # fmt: skip
     """Search around people, one after the other: fill count (n,) besides what is filled for each."""
     n_columns = rows.shape[3]
@@ -653,6 +656,6 @@ def search_people(  # type: ignore[no-untyped-def]
     ways = (np.zeros(n_columns, np.int32), np.full(n_columns, -1, np.int32), way)
     for i in range(len(rows)):
         count[i] = _search_person(
-            model, numbers, metric, loss, option[i], column, cells[i], label[i], target[i], goal, rounds, ways,
+            model, numbers, metric, loss, option[i], column, cells[i], label[i], target[i], goal, near, rounds, ways,
             rows[i], found[i]
         )  # fmt: skip
