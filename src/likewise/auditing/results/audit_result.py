@@ -142,7 +142,7 @@ class WorstCase:
     test : TestResult
         Of "pure unfairness is at most τ", with a two-sided interval.
     status : {"converged", "not_converged", "failed"}
-        Whether the search can be trusted.
+        Whether the searches came to their end. A heuristic one may have missed worse rows all the same.
     reasons : tuple of str
         Why not, in words.
     left_out : tuple of str
