@@ -182,7 +182,7 @@ def test_what_cannot_be_meant_is_said_in_pythons_words():
     labels = pd.Series((AGES > 40).astype(int), index=RNG.permutation(N))
     gapped = table.assign(age=np.where(AGES > 30, AGES, np.nan))
     wrong = [
-        (score, table, {"missing": "fill"}, "missing must be one of"),
+        (score, table, {"missing": "fill"}, "'missing' must be one of"),
         (score, table.set_index(np.arange(N)), {"y": labels}, "another order"),
         (score, table.assign(sex=None), {}, "'sex' has no value"),
         (score, table.assign(sex=np.nan), {}, "'sex' has no value"),

@@ -125,7 +125,8 @@ def brute_force(answer, y, domain, metric, table, lam):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_brute_force_over_a_small_domain(seed):
+@pytest.mark.parametrize("probes", [1, 50_000], ids=["moves", "listed"])
+def test_brute_force_over_a_small_domain(seed, probes):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({"age": rng.integers(0, 60, 30), "job": rng.choice(["a", "b", "c"], 30)})
     steps, size = np.sort(rng.integers(5, 55, 4)), rng.normal(size=(4, 3)) * 2
@@ -138,7 +139,7 @@ def test_brute_force_over_a_small_domain(seed):
     y = rng.integers(0, 2, 30)
     domain = lw.TabularDomain.from_frame(table)
     metric = lw.ExpertSubspace(["job"], domain=domain).fit(table).metric_
-    asked = AuditRequest(answer, metric, (DomainSearch(),), domain, eps=0.1, required=True)
+    asked = AuditRequest(answer, metric, (DomainSearch(probes=probes),), domain, eps=0.1, required=True)
     prepared = prepare_people(asked, table, y)
     frontier = search_people(prepared, prepared.problem).found.support.frontier
     for lam in (0.8, 2.0, 7.0):
