@@ -59,7 +59,7 @@ def pieces():
         return [found.changed.value if hasattr(found.changed, "value") else str(found.changed)]
 
     def page():
-        shown.save(folder / "audit.html")
+        shown.save(folder / "audit.html", overwrite=True)
         return [len((folder / "audit.html").read_bytes()) // 10_000]
 
     def fit():
