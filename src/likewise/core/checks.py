@@ -273,7 +273,7 @@ def check_choice(value: Any, choices: Iterable[Any], *, owner: str, name: str, b
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is a whole number of Python or numpy; True and 2.0 are none."""
+    """Whether a value is a whole number of Python or numpy; True and 2.0 are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 

@@ -143,7 +143,7 @@ class OwnNames:
 
 
 def with_own_names(model: Any, X: Any) -> Any:
-    """Return a function that is asked about people of a table with column names that are no text, else the model itself."""
+    """Return a function wrapped so that it is asked under column names that are not text; any other model as it is."""
     names = {str(name): name for name in getattr(X, "columns", ()) if not isinstance(name, str)}
     function = callable(model) and not isinstance(model, type) and not hasattr(model, "predict")
     return OwnNames(model, names) if names and function and not hasattr(model, "forward") else model

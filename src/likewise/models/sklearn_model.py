@@ -181,7 +181,7 @@ class SklearnModel(EstimatorModel):
 
 
 def by_place(estimator: Any, rows: Any) -> Any:
-    """Return a table with numbered columns if the estimator knows them by their places: their names were no text."""
+    """Return a table with numbered columns if the estimator knows them by their places: their names were not text."""
     if not isinstance(rows, pd.DataFrame) or hasattr(estimator, "feature_names_in_"):
         return rows
     own = any(type(part).__module__.split(".")[0] != "sklearn" for part in _parts(estimator))

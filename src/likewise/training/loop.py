@@ -385,7 +385,13 @@ def train(
     objective = ERM() if objective is None else objective
     schedule = Schedule(steps, validate_every, patience, checkpoint_every)
     if resume and checkpoint is None:
-        raise bad_parameter("train", "resume", "False if there is no checkpoint", resume, "Pass checkpoint=.")
+        raise bad_parameter(
+            "train",
+            "resume",
+            "False if there is no checkpoint",
+            resume,
+            "Name the file to go on from: checkpoint=PATH.",
+        )
     with joined() as ranks, _warning(warn):
         target = module_device(net) if device is None else torch.device(device)
         net.to(target)
